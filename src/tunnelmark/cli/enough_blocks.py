@@ -1,4 +1,4 @@
-"""Adds blocks to a run while it goes: asks the analysis after the last block, says what it answers, and has the plan grow."""
+"""Adds blocks to a run while it goes: after the last block, the analysis decides whether more are needed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAMED = 3
 
 
 def until(enough: Enough) -> str:
-    """When a run that adds blocks ends, in words."""
+    """Describe in words when a run that adds blocks ends."""
     if enough.change is not None:
         ends = [f"a change of {100 * enough.change:g} % between old and new is found or excluded"]
     else:
@@ -67,7 +67,7 @@ class Growth:
 
 
 def _decided(results: Results, enough: Enough, blocks: int) -> tuple[BlockDecision, list[str]]:
-    """What is decided after so many blocks, and the same in words."""
+    """The decision after so many blocks, and the lines that describe it."""
     seconds, spent = stopping.block_seconds(results), stopping.spent(results, time.time())
     if enough.change is not None:
         verdict = build_change.builds(judge(results), enough)

@@ -19,7 +19,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the options state: a precision as a share, seconds, a number of blocks; None: as the study has it."""
+    """The options' values: a precision as a share, a time in seconds, a number of blocks; None: as the study has it."""
 
     precision: Share | None = None
     budget: Duration | None = None
@@ -29,7 +29,7 @@ class Asked:
         return (self.precision, self.budget, self.most) != (None, None, None)
 
     def of(self, study: Study, *, blocks_stated: bool) -> Study:
-        """The study with that. UsageError if it cannot be."""
+        """The study, changed as the options ask. UsageError if it cannot be so changed."""
         if self and study.smoke:
             raise UsageError(
                 "--smoke cannot be combined with --precision, --time-budget or --max-blocks: it only shows whether a study works",
@@ -39,7 +39,7 @@ class Asked:
 
 
 NOTHING_ASKED = Asked()
-"""The options are not given."""
+"""The value if no option is given."""
 
 
 def options(command: _Command) -> _Command:

@@ -31,13 +31,13 @@ _stopped = False
 
 
 def goes_on(words: str | Callable[[], str]) -> None:
-    """Set what is said if the command is stopped from now on: how to go on, as a sentence without its full stop."""
+    """Set the words that say how to go on if the command is stopped from now on: a sentence without its full stop."""
     global _words  # noqa: PLW0603  # one command runs in a process
     _words = words if callable(words) else lambda: words
 
 
 def sentence() -> str:
-    """What is said when the command has been stopped."""
+    """The message that is printed when the command has been stopped."""
     return f"stopped; {_words()}"
 
 
@@ -101,7 +101,7 @@ def _hear(_: int, __: FrameType | None) -> None:
 
 
 def _says_more(record: logging.LogRecord) -> bool:
-    """False for what asyncio says of a task in whose step the Ctrl-C came: that no one asked the task for it."""
+    """A log filter: False for asyncio's complaint that the KeyboardInterrupt of a task was never retrieved."""
     return not (record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))
 
 

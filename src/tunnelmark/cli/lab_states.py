@@ -1,4 +1,4 @@
-"""What labs of `lab up` leave in files: the state of one that is up, the logs of its daemons, and what is kept of one that failed or was lost."""
+"""Reads and writes the files of labs of `lab up`: states, daemons' logs, and what is kept of failed or lost labs."""
 
 from __future__ import annotations
 
@@ -14,45 +14,45 @@ from tunnelmark.errors import LabError, UsageError
 from tunnelmark.host import paths
 
 STATES = Path("/run/tunnelmark")
-"""Where labs that root has made have theirs."""
+"""The folder for the files of labs that root has made."""
 
 USUAL = "lab"
-"""The name of a lab for which no other was given."""
+"""The default name of a lab."""
 
 DAEMON = "tunnelmark.cli.lab_daemon"
-"""The module that holds a lab, by which its process is known."""
+"""The module of the process that holds a lab; its name in the command line identifies that process."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabFiles:
-    """The files of a lab of that name."""
+    """The paths of the files of the lab `name`."""
 
     folder: Path
     name: str
 
     @property
     def state(self) -> Path:
-        """The state while it is up."""
+        """The file with the lab's state while it is up."""
         return self.folder / f"{self.name}.json"
 
     @property
     def logs(self) -> Path:
-        """The folder of its daemons' logs while it is up."""
+        """The folder of the daemons' logs while the lab is up."""
         return self.folder / f"{self.name}.logs"
 
     @property
     def kept(self) -> Path:
-        """The folder of the daemons' logs of one that failed, kept until a lab of that name is made again."""
+        """The folder of the daemons' logs of a failed or lost lab, kept until a lab of that name is made again."""
         return self.folder / f"{self.name}.failed"
 
     @property
     def door(self) -> Path:
-        """The socket at which programs are run on the nodes of one over other hosts (see `exec_server`)."""
+        """The socket by which `lab exec` runs programs on nodes on other hosts (see `exec_server`)."""
         return self.folder / f"{self.name}.exec"
 
     @property
     def reason(self) -> Path:
-        """Why it is gone although no one has ended it."""
+        """The file that says why the lab was lost, that is, gone although no user ended it."""
         return self.kept / "lost.json"
 
 
@@ -62,7 +62,7 @@ def own(name: str) -> LabFiles:
 
 
 def files_of(name: str) -> LabFiles:
-    """The files of a lab that is up or has failed, whether this user or root has made it; else where this user would make it."""
+    """The files of a lab that this user or root has made; if there is none, those that this user would make."""
     known = [LabFiles(folder, name) for folder in _folders()]
     return next((files for files in known if files.state.exists() or files.kept.exists()), known[0])
 
@@ -76,7 +76,7 @@ def _folders() -> list[Path]:
 
 
 def logs_in(folder: Path) -> dict[str, dict[str, Path]]:
-    """The logs in a folder, by node and daemon."""
+    """The paths of the logs in a folder, by node, then by daemon."""
     found: dict[str, dict[str, Path]] = {}
     for path in sorted(folder.glob("daemon.*.*.log")):
         node, _, daemon = path.name.removeprefix("daemon.").removesuffix(".log").partition(".")
@@ -91,7 +91,7 @@ def names() -> list[str]:
 
 
 def state_of(name: str) -> dict[str, Any] | None:
-    """The state of a lab that is up, or None."""
+    """The state of a lab; None if it is not up."""
     try:
         state: dict[str, Any] = json.loads(files_of(name).state.read_text())
         command = Path(f"/proc/{state['pid']}/cmdline").read_bytes().split(b"\0")
@@ -108,7 +108,7 @@ def up() -> Iterator[dict[str, Any]]:
 
 
 def required(name: str) -> dict[str, Any]:
-    """The state of a lab that is up; LabError with the reason if it was lost, UsageError if there is none of that name."""
+    """The state of a lab that is up. LabError with the reason if it was lost, UsageError if there is none."""
     if (error := lost(name)) is not None:
         raise error
     state = state_of(name)
@@ -120,7 +120,7 @@ def required(name: str) -> dict[str, Any]:
 
 
 def keep_lost(files: LabFiles, why: str) -> None:
-    """Keep why a lab is gone, with its daemons' logs, until it is said by `lab down` or a lab of that name is made again."""
+    """Keep why a lab is gone, with its logs, until `lab down` reports it or a lab of that name is made again."""
     if files.logs.exists():
         files.logs.rename(files.kept)
     files.kept.mkdir(exist_ok=True)

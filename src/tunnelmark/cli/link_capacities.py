@@ -32,7 +32,7 @@ from tunnelmark.units import Rate
 from tunnelmark.workloads.base import Workload
 
 VARIABLE = "TUNNELMARK_MEASURE"
-"""Environment variable that says `no` where nothing is to be measured before a study."""
+"""Environment variable; `no` means that nothing is measured before a study."""
 
 _WAKEUPS = 1.0  # seconds on each core
 _FAST_ETHERNET = 100_000_000  # bit/s of the profile of that name
@@ -68,7 +68,10 @@ def _rate(_context: click.Context, _option: click.Parameter, text: str | None) -
 
 
 def stated(study: Study, rate: Rate | None) -> Study:
-    """The study with this rate for every profile that leaves it to the machine; UsageError if it has none of these, or one bounds it lower."""
+    """The study with this rate for every profile with `rate = "auto"`.
+
+    UsageError if there is none, or if one has a lower bound on its rate than this. None for `rate` changes nothing.
+    """
     if rate is None:
         return study
     open_ = {profile.name: profile.auto for profile in study.profiles if profile.auto is not None}
@@ -89,9 +92,10 @@ def stated(study: Study, rate: Rate | None) -> Study:
 def before(
     study: Study, context: RunContext, console: Console, *, look: bool, on: Inventory | None = None
 ) -> tuple[Study, dict[str, Any]]:
-    """The study with every rate fixed, and what was measured for the record; of the hosts of an inventory, if there is one.
+    """Return the study with every rate fixed, and the measurements for the record; measured on the hosts `on`, if any.
 
-    With `look` each link is tried, with a warning for each that the machine does not carry. UsageError if it carries none in real time.
+    With `look`, each link is tried, and a warning names each that the machine does not carry. UsageError if it carries
+    none of them in real time.
     """
     open_ = [profile for profile in study.profiles if profile.auto is not None]
     if not look and not open_:
@@ -115,7 +119,7 @@ def before(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What was measured: cores busy with other work (None: not known), how wake-ups came, the rates for `auto`, each link that was tried."""
+    """The measurements: cores busy with other work (None if unknown), wake-ups, rates for `auto`, each tried link."""
 
     busy: float | None
     wakeups: wakeups.Wakeups | None
@@ -148,7 +152,7 @@ async def _measure(
 
 
 async def rate_of(labs: Labs, known: MeasurementCache | None, topology: Topology, profile: Profile) -> Fixed:
-    """The rate that a profile's `auto` means on this machine, or on the labs' hosts: measured, or known from some hours before."""
+    """The rate that a profile's `auto` means on this machine or the labs' hosts: measured now, or from the cache."""
     name = f"rate {_mark(profile, topology, labs.node_cores)}"
     if known is not None and (kept := known.get(name)) is not None:
         return Fixed(Rate(kept["rate"]), kept["because"])
@@ -160,7 +164,7 @@ async def rate_of(labs: Labs, known: MeasurementCache | None, topology: Topology
 
 
 async def closed(labs: Labs, profile: Profile, topology: Topology, files: Files) -> Profile:
-    """The profile, which is one of these files, with the rate that its `auto` means, for commands that take a profile and no study."""
+    """The profile with the rate that its `auto` means, for commands without a study; `files` must hold the profile."""
     if profile.auto is None:
         return profile
     known = MeasurementCache.here() if labs.here else None
@@ -168,7 +172,7 @@ async def closed(labs: Labs, profile: Profile, topology: Topology, files: Files)
 
 
 def closed_now(profile: Profile, topology: Topology, files: Files, on: Inventory | None = None) -> Profile:
-    """The profile with the rate that its `auto` means (see `closed`), measured in labs of its own: here, or on the hosts `on`."""
+    """As `closed`, measured in new labs: on this machine, or on the hosts `on`."""
 
     async def measure() -> Profile:
         async with real_hosts.labs(on) as labs:
@@ -180,7 +184,7 @@ def closed_now(profile: Profile, topology: Topology, files: Files, on: Inventory
 async def _fitness(
     labs: Labs, known: MeasurementCache | None, topology: Topology, profile: Profile, load: StudyLoad
 ) -> Fitness:
-    """A good result is kept; another is measured again the next time, because the machine may be quiet by then."""
+    """Whether a link fits this machine. Only a good result is cached: the machine may be quiet the next time."""
     name = f"link {_mark(profile, topology, labs.node_cores)} {load}"
     if known is not None and (kept := known.get(name)) is not None:
         return Fitness(profile.name, kept["state"], kept["said"])
@@ -191,7 +195,7 @@ async def _fitness(
 
 
 def _woken(known: MeasurementCache) -> wakeups.Wakeups | None:
-    """How late the machine wakes; None where it cannot be seen, because a study does not depend on it."""
+    """How late the machine wakes programs; None if it cannot be measured, because a study does not depend on it."""
     if (kept := known.get("wakeups")) is not None:
         return wakeups.Wakeups(**kept)
     try:
@@ -203,14 +207,14 @@ def _woken(known: MeasurementCache) -> wakeups.Wakeups | None:
 
 
 def _mark(profile: Profile, topology: Topology, node_cores: int) -> str:
-    """A name for a link, by everything that is stated of it, and for nodes of so many cores."""
+    """The cache name of a link; any other setting of the link, or number of cores per node, has another name."""
     kinds = (profile.model, profile.unit, profile.backend, profile.place, profile.card)
     said = (profile.forward, profile.back, *kinds, topology.links, node_cores)
     return f"{profile.name} {topology.name} {hashlib.sha256(repr(said).encode()).hexdigest()[:12]}"
 
 
 def said(woken: wakeups.Wakeups) -> str:
-    """How late the machine wakes, in words."""
+    """Describe in words how late the machine wakes programs."""
     return (
         f"wakes {1e6 * woken.p50:.0f} us late in the median, {1e3 * woken.p99:.2f} ms once in a hundred times, at most "
         f"{1e3 * woken.longest:.1f} ms; paused for {100 * woken.pause_share:.1f} % of the time"
@@ -242,7 +246,7 @@ def _tell(study: Study, found: Sequence[Fitness], console: Console, who: str = "
 
 
 def instead(fit: Fitness, profile: Profile) -> str:
-    """What would fit: settings that were tried and held, then those that depend on nothing here."""
+    """Say what would fit: first settings that were tried and fit, then ones that do not depend on this machine."""
     offers, held = [], "filled" if fit.state == "short" else "in time"
     if fit.instead is not None:
         joined = profile.rate is None and fit.instead == _FAST_ETHERNET

@@ -1,4 +1,4 @@
-"""The links of a run: checks that what carries them is there, looks at them before and after the trials, and records them."""
+"""Checks the links of a run: that their backends are there, and by looks before, during and after the trials."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from tunnelmark.record.results import RAW
 from tunnelmark.run.link_observation import observe
 
 LOOKS = 3
-"""Looks at a link, before or after the trials, until one finds it inside of its tolerance."""
+"""At most so many looks at a link each time it is checked, until one finds it inside of its tolerance."""
 
 LATER = 3
-"""Further looks, at the ends of blocks, at a link that was not verified before the trials."""
+"""At most so many further looks in a run, at the ends of blocks, at a link that is not verified."""
 
 PAUSE = 3.0
 """Seconds before the second look; the third waits twice as long."""
@@ -55,7 +55,7 @@ def require(profiles: Iterable[Profile]) -> None:
 
 
 def require_rates(profiles: Iterable[Profile], searching: Sequence[str]) -> None:
-    """UsageError if workloads look for the most that a link carries, and an emulated one has no rate that would bound it.
+    """Raises UsageError if workloads search for the highest rate of a link, and an emulated link has no rate.
 
     They would find the limit of the emulator on this machine at this moment, where it loses packets.
     """
@@ -77,7 +77,7 @@ def _bounded(way: Direction) -> bool:
 
 
 def record(profiles: Iterable[Profile]) -> dict[str, Any]:
-    """How each link is made, and by which emulator, for the environment."""
+    """How each link is made, and the emulator's path and hash, for the record of the environment."""
     profiles = tuple(profiles)
     found: dict[str, Any] = {"shaper": {profile.name: describe(profile) for profile in profiles}}
     if any(backend_of(profile) == "emulator" for profile in profiles):
@@ -87,7 +87,7 @@ def record(profiles: Iterable[Profile]) -> dict[str, Any]:
 
 
 class LinkChecks:
-    """The links of a run under way: looks at them, keeps every look, and knows which are not what they say.
+    """The links of a run under way: looks at them, records every look, and knows which ones are not verified.
 
     If a look finds a link outside of its tolerance, another follows after a pause, because the machine may have disturbed the
     first and may be quiet by then. Every look meets the same draws of the same seed, so what is wrong with a link is wrong
@@ -107,7 +107,7 @@ class LinkChecks:
         looks: int = LOOKS,
         watching: Callable[[str], object] = lambda _: None,
     ) -> None:
-        """With `scratch` the raw output is written there first, and moved when it is complete. `watching` is called before looks."""
+        """With `scratch`, raw output is written there first, then moved. `watching` is called before looks."""
         self._plan, self._labs, self._folder, self._journal = plan, labs, folder, journal
         self._console, self._calm, self._scratch, self._looks = console, calm, scratch, looks
         self._watching = watching
@@ -118,11 +118,11 @@ class LinkChecks:
         self._later: dict[tuple[str, str], int] = {}
 
     def trouble(self, trial: Trial) -> str | None:
-        """Why a trial's link is not what it says; None if it is."""
+        """Why a trial's link is outside of its profile's tolerance; None if no look has found that."""
         return self._outside.get((trial.profile.name, self._shown_by(trial.topology).name))
 
     async def again(self, trial: Trial) -> None:
-        """Look once more at a link that was not verified, a few times in a run."""
+        """Look once more at the trial's link if it is not verified, at most `LATER` times in a run."""
         topology = self._shown_by(trial.topology)
         key = trial.profile.name, topology.name
         if key in self._outside and self._later.get(key, 0) < LATER * (self._looks > 1):
@@ -136,7 +136,10 @@ class LinkChecks:
         await self.verify("during")
 
     async def verify(self, when: When) -> None:
-        """Look at each profile on each topology that has trials, again where a look is outside; what stays outside is reported at once."""
+        """Look at each profile on each topology that has trials, and again if a look is outside.
+
+        A link that stays outside is reported at once.
+        """
         self._rounds[when] += 1
         shown = ((profile, self._shown_by(topology)) for _, profile, topology, _ in self._plan.study.cells())
         for profile, topology in {
@@ -157,11 +160,11 @@ class LinkChecks:
                     self._say(f"void: {where}", "red")
 
     def _shown_by(self, topology: Topology) -> Topology:
-        """The first topology of the study with the same link to look at: those that differ in their routers have one."""
+        """The study's first topology with the same probed link: topologies that differ only in routers share one."""
         return next(each for each in self._plan.study.topologies if each.probed.links == topology.probed.links)
 
     async def _look(self, profile: Profile, topology: Topology, when: When) -> str | None:
-        """Look once, and keep it; what all looks at this link have found outside, None if it is verified by now."""
+        """Look once, and record the look. Return what is outside by all looks so far; None if the link is verified."""
         from tunnelmark.analyse import link_gate
         from tunnelmark.analyse.link import judge
         from tunnelmark.analyse.link import path as linkpath

@@ -1,7 +1,7 @@
-"""Lets only one command at a time measure on a machine, and says which one measures and how much longer.
+"""Lets only one command at a time measure on a machine; others can see which one, and how long it still takes.
 
-Two at once would measure each other. What disturbs a measurement without being one (a lab of `lab up`, a build, the contract suite)
-waits for its end, or says that it does not wait (`quiet`).
+Two measurements at once would disturb each other. Other work disturbs one too: a lab of `lab up`, a build of VPNs, the
+contract suite. Such work calls `quiet`, which waits until the measurement has ended, or with `--no-wait` only warns.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOCK = Path("/run/tunnelmark/measuring.lock")
 """Held (flock(2)) by the command that measures now; the kernel lets go of it when the command ends in any way."""
 
 NO_WAIT = "TUNNELMARK_NO_WAIT"
-"""Environment variable that means `--no-wait`, for what cannot be given the option, such as a suite of `packages verify`."""
+"""Environment variable that means `--no-wait`, for what cannot get the option, such as a suite of `packages verify`."""
 
 _LOOK_AGAIN = 0.2  # seconds between two looks at whether the other has ended
 _GLANCE = 0.05  # seconds for which a process that only looks may hold it
@@ -40,7 +40,7 @@ no_wait = click.option(
 
 @dataclass(frozen=True, slots=True)
 class LockHolder:
-    """Who measures: the process, what, where its results go, since when and until when (seconds since the Unix epoch)."""
+    """The command that measures; its begin and expected end (`since`, `until`) are in Unix time, None if unknown."""
 
     pid: int | None = None
     what: str = "another run"
@@ -49,7 +49,7 @@ class LockHolder:
     until: float | None = None
 
     def words(self) -> str:
-        """Who measures, for people: what, where, which process, since when, and how much longer."""
+        """Describe the measurement for people: name, folder, process, how long it has run, and the time left."""
         now = time.time()
         parts = [f"results in {self.results}"] if self.results else []
         parts.append(f"process {self.pid or 'unknown'}")
@@ -62,7 +62,7 @@ class LockHolder:
 
 
 class HeldLock:
-    """The lock while we have it; others read there what we say of ourselves."""
+    """The lock while this process holds it. The lock file describes the measurement, for other commands to read."""
 
     def __init__(self, file: IO[str], holder: LockHolder) -> None:
         self._file = file
@@ -70,7 +70,7 @@ class HeldLock:
         self._write()
 
     def left(self, seconds: float) -> None:
-        """Say how much longer it will take."""
+        """Write into the lock file that the measurement takes `seconds` more."""
         self._holder = replace(self._holder, until=time.time() + seconds)
         self._write()
 
@@ -84,9 +84,9 @@ class HeldLock:
 def alone(
     console: Console, what: str, results: Path | None = None, seconds: float | None = None
 ) -> Iterator[HeldLock | None]:
-    """Wait until no other command measures, and keep others out for the length of the block, which takes about `seconds`.
+    """Wait until no other command measures, then hold the lock during the `with` block, which takes about `seconds`.
 
-    When the block begins, it warns of other work of this project that disturbs a measurement.
+    Warns of other work of this project that runs at its begin. Without root it takes no lock, and yields None.
     """
     if os.geteuid() != 0:  # the lab itself will say that it needs root
         yield None
@@ -110,7 +110,7 @@ def alone(
 
 
 def measuring() -> LockHolder | None:
-    """Who measures now; None if no command does."""
+    """The command that measures now; None if no command does."""
     try:
         with LOCK.open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -122,9 +122,9 @@ def measuring() -> LockHolder | None:
 
 
 def quiet(console: Console, what: str, *, wait: bool = True, otherwise: str = "--no-wait") -> None:
-    """Wait for the end of a measurement, which `what` would disturb; without `wait` say only that it does.
+    """Wait until no command measures, because `what` would disturb it; without `wait`, only warn.
 
-    `otherwise` is what a user adds who does not want to wait.
+    `otherwise`: the option that a user can add to avoid the wait, as the message names it.
     """
     if (holder := measuring()) is None:
         return
@@ -149,7 +149,7 @@ def _wait(console: Console, lock: IO[str]) -> None:
 
 
 def _taken(lock: IO[str], patience: float = 0.0) -> bool:
-    """Take the lock if it is free, or gets free within that many seconds."""
+    """Whether the lock could be taken: it was free, or became free within `patience` seconds."""
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -163,7 +163,7 @@ def _taken(lock: IO[str], patience: float = 0.0) -> bool:
 
 
 def _holder() -> LockHolder:
-    """Who has the lock, as far as it says; an older version only says its process."""
+    """The holder of the lock, as far as the file says; an older version writes only its process number."""
     try:
         said = json.loads(LOCK.read_text())
         return LockHolder(said) if isinstance(said, int) else LockHolder(**said)

@@ -24,14 +24,14 @@ _LONGEST = 107  # bytes of a name in struct sockaddr_un, less the zero that make
 
 @dataclass(frozen=True, slots=True)
 class OtherWork:
-    """Something that another process does: what, by which process, since when (seconds since the Unix epoch)."""
+    """Work of another process: what it does, its process number, and its begin (seconds since the Unix epoch)."""
 
     what: str
     pid: int
     since: float
 
     def words(self) -> str:
-        """What it is, for people."""
+        """Describe the work for people: what, which process, and for how long."""
         return f"{self.what} (process {self.pid}, for {clock(max(time.time() - self.since, 0.0))})"
 
 
@@ -45,7 +45,7 @@ def told(what: str) -> Iterator[None]:
 
 
 def others() -> tuple[OtherWork, ...]:
-    """What other processes say that they do, the oldest first."""
+    """The work that other processes have announced, the oldest first."""
     shown = Path("/proc/net/unix").read_text(errors="replace")
     found = {
         OtherWork(what, int(pid), float(since)) for pid, since, what in _LINE.findall(shown) if int(pid) != os.getpid()

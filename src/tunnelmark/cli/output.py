@@ -1,4 +1,4 @@
-"""Where a command prints to: a table for people, JSON for programs; through a pipe every line whole and without padding."""
+"""Prints tables for people and JSON for programs; into a pipe, lines are never broken and never padded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BLANKS = re.compile(r"[ \t]+(?=\n)")
 
 
 class _Unpadded(io.TextIOBase):
-    """A stream that gets every line without the blanks at its end, which pad a table on a terminal and nothing else."""
+    """A stream that removes the blanks at the end of each line; on a terminal these pad tables."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -30,12 +30,12 @@ class _Unpadded(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Hand on what the stream below has kept."""
+        """Flush the stream below."""
         self._stream.flush()
 
 
 def console(*, stderr: bool = False) -> Console:
-    """What prints to a terminal in its width, and to a pipe or file in lines as long as they are."""
+    """A console for stdout or stderr. A terminal's lines are broken at its width; lines in a pipe or file are not."""
     found = Console(highlight=False, stderr=stderr)
     if found.is_terminal:
         return found

@@ -35,7 +35,7 @@ class Name(click.ParamType[str]):
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The known names that begin like that; a path is completed by the shell itself."""
+        """The known names that begin with `incomplete`; if none does, the shell completes it as a path (`path`)."""
         before, join, begun = incomplete.rpartition(self._joined) if self._joined else ("", "", incomplete)
         try:
             items = [CompletionItem(before + join + name) for name in self._known() if name.startswith(begun)]
@@ -47,10 +47,10 @@ class Name(click.ParamType[str]):
 
 
 class ResultsFolder(click.Path):
-    """An argument that is a results folder. The shell completes those below `results/`, the newest first, and other paths as it does any file."""
+    """An argument that is a results folder. The shell completes those below `results/`, newest first, or any folder."""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The folders of one run or of several whose path or own name begins like that."""
+        """The results folders whose path, or else whose own name, begins with `incomplete`."""
         from tunnelmark.record.results import JOURNAL
         from tunnelmark.record.several_runs import FILE
 

@@ -1,4 +1,4 @@
-"""What a run tells while it goes, as plain events: for people on a terminal, as lines of JSON for programs, from a guest to its host.
+"""Defines the events by which a run reports its progress: to a terminal, to programs as JSON, or from guest to host.
 
 docs/progress.md has the fields for those who read the lines.
 """
@@ -16,17 +16,19 @@ from pydantic import TypeAdapter
 from tunnelmark.run.runner import BETWEEN
 
 _EXPECTED = 2
-"""Trials that what is expected of them counts for among those that ran: the first of a shuffle may be the longest."""
+"""The plan's estimate has the weight of so many measured trials: the first of a shuffle may be the longest."""
 
 MARK = "\x1e"
-"""Begins an event's line where other text may come between events: the record separator of RFC 7464."""
+"""The first character of an event's line where other text may come between events (RFC 7464, record separator)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanEvent:
-    """What the run will do: at its begin, and again when a block was `added`, because trials stayed void or `more` blocks are asked for.
+    """What the run will do; reported at its begin, and again when blocks are added.
 
-    `done` of the `trials` need no other attempt. `seconds` of traffic are planned for the others, and each is likely to take `besides` more.
+    `added`: why blocks are added: "void" (trials stayed void) or "more" (the study needs more blocks); "" at the begin.
+    `block`: the first added block. `count`: the number of added trials. `done`: trials that need no other attempt.
+    `seconds`: the planned duration of the other trials' traffic. `besides`: seconds that each takes in addition.
     """
 
     study: str
@@ -45,9 +47,12 @@ class PlanEvent:
 
 @dataclass(frozen=True, slots=True)
 class TrialEvent:
-    """A trial begins, is in another phase of `model.attempt.PHASES` (the first ones come before it begins), or has ended with an outcome.
+    """A trial begins, enters another phase, or ends with an outcome (`state`).
 
-    `seconds` of traffic are planned, `settle` of them the VPN needed to converge; `took` by the clock of where it ran.
+    `phase`: one of `model.attempt.PHASES`; the first ones can be reported before the trial begins.
+    `seconds`: the planned duration of its traffic.
+    `took`: seconds that all phases took together, by the clock of the machine that ran the trial.
+    `settle`: those seconds of `took` in which the run only waited for the VPN to converge.
     """
 
     state: Literal["begin", "phase", "end"]
@@ -75,7 +80,10 @@ class TrialEvent:
 
 @dataclass(frozen=True, slots=True)
 class RatioEvent:
-    """The effect of an arm against direct by the blocks so far: a ratio, or a difference in the metric's unit; and as a report writes it."""
+    """An arm's effect over the blocks so far, compared with `against`: a ratio, or a difference in the metric's unit.
+
+    `low`, `high`: its confidence interval; None for an end that is unknown or infinite. `text`: as a report writes it.
+    """
 
     profile: str
     topology: str
@@ -93,9 +101,9 @@ class RatioEvent:
 
 @dataclass(frozen=True, slots=True)
 class BlockEvent:
-    """All trials of a block have had their first attempt: how many are void or failed, why most often, and the ratios so far.
+    """All trials of a block have had their first attempt: how many are void or failed, and the ratios so far.
 
-    `cpu` are the CPU seconds that the ratios took.
+    `cause`: the most frequent cause of void trials; "" if none is void. `cpu`: CPU seconds that the ratios took.
     """
 
     block: int
@@ -110,7 +118,7 @@ class BlockEvent:
 
 @dataclass(frozen=True, slots=True)
 class WaitEvent:
-    """No trial runs: the run waits for other work on the machine to end (`calm`), or looks at links or at the machine."""
+    """No trial runs: the run waits for other work to end (`calm`), checks links, or measures the machine (`why`)."""
 
     why: Literal["calm", "links", "machine"]
     text: str
@@ -118,7 +126,7 @@ class WaitEvent:
 
 @dataclass(frozen=True, slots=True)
 class EndEvent:
-    """The run is over, with that exit code; `error` says why if it did not come to its end."""
+    """The run has ended with exit code `code`; `error` says why it ended early, and is "" otherwise."""
 
     results: str
     code: int
@@ -134,27 +142,27 @@ KINDS: Mapping[str, type[Any]] = {
     "wait": WaitEvent,
     "end": EndEvent,
 }
-"""The events by the name that their line has."""
+"""The class of each event, by the name that its JSON line has in `event`."""
 
 
 def line(event: Event, **more: float) -> str:
-    """An event as one line of JSON, without what ends the line; `more` comes first."""
+    """Return an event as one line of JSON, without a newline; the fields `more` come before its own."""
     kind = next(name for name, each in KINDS.items() if isinstance(event, each))
     return json.dumps({"event": kind, **more, **asdict(event)}, ensure_ascii=False)
 
 
 def read(text: str) -> Event:
-    """The event of a line. ValueError if it is none."""
+    """Return the event that a line of JSON holds. Raises ValueError or KeyError if it holds none."""
     fields = json.loads(text)
     event: Event = TypeAdapter(KINDS[fields.pop("event")]).validate_python(fields)
     return event
 
 
 class TimeLeft:
-    """How long a run still takes, in seconds of this process's clock, which is the user's also where a guest runs the trials.
+    """Estimates how many seconds a run still takes, by this process's clock, also if a guest runs the trials.
 
-    What is left is the traffic that is planned, and for each trial what trials so far took besides their traffic, from the end of
-    the trial before; waits are left out. What the plan expects counts for as much as two trials.
+    The estimate is the planned traffic, and for each trial the mean time that trials took besides their traffic,
+    counted from the end of the trial before. Waits do not count. The plan's own estimate of that time weighs as two trials.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -163,10 +171,10 @@ class TimeLeft:
         self._waiting = self._ran = 0
         self._besides = BETWEEN
         self.took = 0.0
-        """Seconds of the last trial that ended, from its begin."""
+        """How many seconds the last trial took from its begin to its end."""
 
     def take(self, event: Event) -> None:
-        """Count what has happened."""
+        """Update the estimate with an event."""
         now = self._clock()
         match event:
             case PlanEvent():
@@ -189,6 +197,6 @@ class TimeLeft:
 
     @property
     def seconds(self) -> float:
-        """What is left."""
+        """The estimated seconds until the run ends; at least 0."""
         each = (_EXPECTED * self._besides + self._outside) / (_EXPECTED + self._ran)
         return max(self._planned + self._waiting * each, 0.0)

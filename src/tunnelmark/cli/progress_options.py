@@ -1,4 +1,4 @@
-"""The options `--quiet` and `--progress` of `run`, `compare` and `repeat`: what is shown while a study runs, and to whom."""
+"""The options `--quiet` and `--progress` of `run`, `compare` and `repeat`: how progress is shown while a study runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tunnelmark.cli.progress_views import JsonView, LineView, ProgressView
 from tunnelmark.errors import UsageError
 
 Shown = Literal["auto", "lines", "json"]
-"""`auto`: a live view on a terminal, lines elsewhere. `lines`: a line for each trial. `json`: an event a line, on standard output."""
+"""`auto`: a live view on a terminal, else lines. `lines`: a line for each trial. `json`: JSON lines on stdout."""
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -35,7 +35,10 @@ def options(command: _Command) -> _Command:
 
 
 def console(*, quiet: bool, progress: Shown, json: bool) -> Console:
-    """Where text for people goes: nowhere, to standard error where standard output is for programs, else to standard output."""
+    """The console for text for people: silent if `quiet`, stderr if stdout carries JSON, else stdout.
+
+    UsageError if both kinds of JSON would go to stdout.
+    """
     if json and progress == "json":
         raise UsageError(
             "--json and --progress json would both write to standard output",
@@ -45,7 +48,11 @@ def console(*, quiet: bool, progress: Shown, json: bool) -> Console:
 
 
 def view(console: Console, *, quiet: bool, progress: Shown) -> ProgressView:
-    """What shows the events of one run."""
+    """The view that shows the progress of one run.
+
+    "json": JSON lines on stdout. Otherwise nothing if `quiet`; else "auto" gives a live view on a terminal, and lines
+    elsewhere.
+    """
     if progress == "json":
         return JsonView(sys.stdout)
     if quiet:

@@ -1,4 +1,4 @@
-"""Who shows a run's events: lines of text, lines of JSON, or nothing; the live view is in `live_view`."""
+"""Shows a run's events as lines of text, as lines of JSON, or not at all; the live view is in `live_view`."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ _SHORT = 80  # characters of a reason that may be said again
 
 
 class ProgressView:
-    """The base of all views: takes events and shows nothing. `left` is called with the seconds that remain."""
+    """The base of all views; it shows nothing. After each trial it calls `left` with the seconds that remain."""
 
     wants_ratios = False
-    """Whether the ratios so far are shown, so that they are worth their CPU time."""
+    """Whether the view shows the ratios so far; if not, they are not computed."""
 
     def __init__(self, left: Callable[[float], object] | None = None) -> None:
         self.time = TimeLeft()
         self._left = left
 
     def tells(self, left: Callable[[float], object] | None) -> None:
-        """Call this with the seconds that remain from now on."""
+        """Set the function that gets the seconds that remain, after each trial; None for no function."""
         self._left = left
 
     def take(self, event: Event) -> None:
-        """One more thing has happened."""
+        """Take the next event: update the time that remains, and show the event."""
         self.time.take(event)
         if self._left is not None and isinstance(event, TrialEvent) and event.state == "end":
             self._left(self.time.seconds)
         self.show(event)
 
     def show(self, event: Event) -> None:
-        """Show it."""
+        """Show an event; the base class shows nothing."""
 
     def __enter__(self) -> ProgressView:
         return self
@@ -59,11 +59,11 @@ class ProgressView:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Whatever was shown in place is taken away."""
+        """Remove from the terminal what the view redraws in place."""
 
 
 class JsonView(ProgressView):
-    """One JSON object a line, at once; `time` is seconds since the Unix epoch, `left` the seconds that remain."""
+    """Writes each event at once as a line of JSON. `time`: seconds in Unix time; `left`: seconds that remain."""
 
     wants_ratios = True
 
@@ -72,7 +72,7 @@ class JsonView(ProgressView):
         self._stream = stream
 
     def show(self, event: Event) -> None:
-        """Write its line."""
+        """Write the event as one line of JSON."""
         more = {"time": round(time.time(), 3)}
         more |= {"left": round(self.time.seconds, 1)} if isinstance(event, (PlanEvent, TrialEvent)) else {}
         self._stream.write(f"{line(event, **more)}\n")
@@ -80,7 +80,7 @@ class JsonView(ProgressView):
 
 
 class GuestView(ProgressView):
-    """In a virtual machine: hands the events on to the host, between other lines."""
+    """In a virtual machine: writes the events for the host, between lines of other output."""
 
     def __init__(self, stream: TextIO, *, ratios: bool) -> None:
         super().__init__()
@@ -88,19 +88,19 @@ class GuestView(ProgressView):
         self.wants_ratios = ratios
 
     def show(self, event: Event) -> None:
-        """Write its line, marked."""
+        """Write the event as one line of JSON behind `MARK`, by which the host tells it from other output."""
         self._stream.write(f"{MARK}{line(event)}\n")
         self._stream.flush()
 
 
 class GuestLines:
-    """On the host: what a guest prints, as events for a view and as text for the console."""
+    """On the host: splits a guest's output into events, which go to a view, and text, which goes to `say`."""
 
     def __init__(self, view: ProgressView, say: Callable[[str], object]) -> None:
         self._view, self._say, self._begun = view, say, ""
 
     def take(self, text: str) -> None:
-        """Some more of what the guest prints, which may end in the middle of a line."""
+        """Take the next piece of the guest's output; it may end in the middle of a line."""
         *lines, self._begun = (self._begun + text).split("\n")
         for one in lines:
             if one.startswith(MARK):
@@ -110,10 +110,10 @@ class GuestLines:
 
 
 class LineView(ProgressView):
-    """A line for each trial that ended, for what failed, what is void, and what is waited for."""
+    """Prints a line for each ended trial, each block with void trials or added for them, and each wait for calm."""
 
     every_trial = True
-    """Whether trials that went well have a line, too."""
+    """Whether trials with the outcome "ok" get a line, too."""
 
     def __init__(self, console: Console, left: Callable[[float], object] | None = None) -> None:
         super().__init__(left)
@@ -122,7 +122,7 @@ class LineView(ProgressView):
         self._warned = False
 
     def show(self, event: Event) -> None:
-        """Print what is worth a line."""
+        """Print a line for the event, if it is of a kind that gets one."""
         match event:
             case TrialEvent(state="end"):
                 self._ended(event)
@@ -134,7 +134,7 @@ class LineView(ProgressView):
                 self._say(event.text, "yellow")
 
     def _ended(self, event: TrialEvent) -> None:
-        """A trial that has no result is reported with its reason; one that many share in full once, and then by its beginning."""
+        """Print how a trial ended. A reason that several trials share is printed in full once, then shortened."""
         if event.outcome == "ok":
             if self.every_trial:
                 worth = "disturbed" if event.grade == "disturbed" else "ok"
@@ -154,7 +154,7 @@ class LineView(ProgressView):
         self._say(said, "yellow" if event.outcome == "void" else "red")
 
     def _void(self, event: BlockEvent) -> None:
-        """How many trials of a block the laboratory has spoilt, and at the first such block what can be done."""
+        """Print how many trials of a block are void; once, if more than half are, also what can be done."""
         many = 2 * event.void > event.trials
         said = f"block {event.block}: {event.void} of {event.trials} trials are void, which is the laboratory's fault and not a VPN's"
         if many and not self._warned:

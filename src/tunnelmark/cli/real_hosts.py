@@ -21,7 +21,7 @@ from tunnelmark.plan.model import Study
 from tunnelmark.record import store
 
 INVENTORY = "inventory"
-"""The key of an environment that has the inventory, where a study ran on the hosts of one."""
+"""The key of the inventory in the environment of a study that ran on the hosts of one."""
 
 
 def labs(on: Inventory | None, *, node_cores: int = 1) -> SshLabs | LabClient:
@@ -32,20 +32,20 @@ def labs(on: Inventory | None, *, node_cores: int = 1) -> SshLabs | LabClient:
 def alone(
     on: Inventory | None, console: Console, what: str, results: Path | None = None, seconds: float | None = None
 ) -> AbstractContextManager[measurement_lock.HeldLock | None]:
-    """As `measurement_lock.alone`; on the hosts of an inventory it is their relays that keep others out, and None is held here."""
+    """As `measurement_lock.alone`. On the hosts of an inventory their relays keep others out, and this yields None."""
     return nullcontext() if on is not None else measurement_lock.alone(console, what, results, seconds)
 
 
 def of_results(folder: Path) -> Inventory | None:
-    """The hosts on which results were begun; None: they were begun on one machine."""
+    """The hosts on which results were begun; None if they were begun on one machine."""
     held = store.load_environment(folder).get(INVENTORY)
     return Inventory.model_validate(held) if held is not None else None
 
 
 async def alike(labs: SshLabs, study: Study) -> dict[str, dict[str, Any]]:
-    """What each host would measure a study with, by its name. LabError where one lacks something, or programs of nodes' hosts differ.
+    """The environment in which each host would measure a study, by the host's name.
 
-    Everything that the workloads need beforehand is made on each host meanwhile.
+    Each host also makes what the workloads need beforehand. LabError if a host lacks something, or nodes' hosts differ.
     """
     found = await labs.facts(asdict(task_of(study, None)))
     nodes = [host.name for host in labs.inventory.nodes]

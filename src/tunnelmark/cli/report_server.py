@@ -36,7 +36,7 @@ _PAGES = ("", "report.html")
 
 @dataclass
 class Served:
-    """One run: its folder, what was `read` of it with the mark of its journal, and the page that was made last, with how many blocks it has."""
+    """One run. `read`: its results, with their journal's time and size. `page`: its last page, made of `made_of`."""
 
     folder: Path
     page: str = ""
@@ -45,7 +45,7 @@ class Served:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def render(self) -> tuple[str, bool]:
-        """The page, made again where a block has ended since; and whether the run goes on."""
+        """The page, and whether the run goes on; the page is made again if a block has ended since."""
         with self.lock:
             found = self._load()
             done = max((row.block for row in found.trials), default=0)
@@ -58,7 +58,7 @@ class Served:
             return self.page, not found.finished and self._changed() < _GOES_ON
 
     def state(self) -> Mapping[str, object]:
-        """What the list of runs says of it."""
+        """The run's title, study, begin, trials done and planned, and state: "finished", "goes on" or "stopped"."""
         found = self._load()
         done = len({row.trial for row in found.trials} & set(found.plan.trials))
         state = "finished" if found.finished else "goes on" if self._changed() < _GOES_ON else "stopped"

@@ -1,4 +1,4 @@
-"""The options that `run`, `compare` and `repeat` share, as one object: what they change of a study, and how it is carried out."""
+"""Defines the options that `run`, `compare` and `repeat` share: what they change of a study, and how it is run."""
 
 from __future__ import annotations
 
@@ -49,13 +49,14 @@ dry_option = click.option("--dry-run", is_flag=True, help="Print the trials in o
 class RunOptions:
     """What the options of a command say: how a study is carried out, and what they change of it.
 
-    `guests`: kernels of virtual machines to run it in, none: here; `placed` chooses them by `backend` and `kernels`.
-    `on`: other hosts to run it on, which `placed` reads from the file `inventory`.
-    `wait`: wait for other work to end, within bounds. `measure_first`: measure the machine before the study, unless fresh
-    results are known; `rate`: what a profile's `rate = "auto"` means, in place of a measurement. `resuming`: results are there already; `other_boot`: they may have been begun before the machine was
-    restarted. `watch`, `profile_stacks`: what is watched in every trial. `repeat`: what the laboratory spoils is made again.
-    `enough`: until when blocks are added. `quiet`, `progress`: what is shown meanwhile. `answers`: shows what a folder says in place
-    of the report alone; its exit code counts. `cluster`, `local`, `tls`, `hosts`: whose machines measure.
+    `guests`: kernels of virtual machines to run it in; empty for this machine's own. `placed` sets it from `backend`
+    and `kernels`. `on`: other hosts to run it on, which `placed` reads from the file `inventory`.
+    `wait`: wait for other work to end, within bounds. `measure_first`: measure the machine before the study, unless
+    fresh results are known. `rate`: the meaning of `rate = "auto"` in a profile, in place of a measurement.
+    `resuming`: go on with results. `other_boot`: these may have been begun before the machine was restarted.
+    `watch`, `profile_stacks`: what is watched in every trial. `repeat`: trials that the laboratory spoils are repeated.
+    `enough`: until when blocks are added. `quiet`, `progress`: what is shown meanwhile. `answers`: called to show the
+    results in place of the report; its exit code counts. `cluster`, `local`, `tls`, `hosts`: which machines measure.
     """
 
     dry_run: bool = False
@@ -87,25 +88,28 @@ class RunOptions:
         return progress_options.console(quiet=self.quiet, progress=self.progress, json=self.json)
 
     def view(self, console: Console) -> ProgressView:
-        """What shows the events of one run."""
+        """The view that shows the progress of one run."""
         return progress_options.view(console, quiet=self.quiet, progress=self.progress)
 
     def of(self, study: Study) -> Study:
-        """A study, which was read with the collectors of `watched`, with stacks and without repetition where that is asked."""
+        """The study, with stacks and without repetition as the options ask; `watched` comes before."""
         study = collector_options.with_stacks(study, self.profile_stacks)
         return study if self.repeat else study.unrepeated
 
     def watched(self) -> tuple[str, ...] | None:
-        """The collectors that were asked for; None if nothing was said."""
+        """The collectors that `--watch` names; None if it was not given."""
         return collector_options.chosen(self.watch, registry.catalogue())
 
     @property
     def where(self) -> cluster_options.Where:
-        """Whose machines measure; false: this one, by this command. UsageError if that cannot be."""
+        """Which machines measure; falsy if this command itself does. UsageError if options contradict each other."""
         return cluster_options.where(self.cluster, self.local, self.tls, self.hosts)
 
     def placed(self) -> RunOptions:
-        """These options with the guests or hosts that `--backend`, `--kernel` and `--inventory` name. UsageError if they do not fit."""
+        """These options with the guests or hosts that `--backend`, `--kernel` and `--inventory` name.
+
+        UsageError if these contradict each other.
+        """
         chosen = inventory_options.chosen(self.backend, self.inventory)
         if chosen is not None and self.where:
             raise UsageError(
@@ -115,7 +119,7 @@ class RunOptions:
         return replace(self, guests=vm.chosen(self.backend, self.kernels), on=chosen)
 
     def require_heard(self, on: Inventory | None) -> None:
-        """UsageError if an option was given that no one hears of where the study is measured: on the hosts of an inventory, or spread over machines."""
+        """Raises UsageError if an option was given that has no effect on other hosts or on a cluster's workers."""
         if on is not None:
             here_only.refuse(inventory_options.ELSEWHERE)
         elif not self.where:
@@ -156,7 +160,7 @@ def options(*own: Callable[[Any], Any], several: bool = False) -> Callable[[_Com
 
 @dataclass(frozen=True, slots=True)
 class StudyLength:
-    """Of what length, in which order and in which part a study is run; None and nothing: as the study itself says."""
+    """The length, seed and part of a study that options ask for; None or empty means: as the study says."""
 
     blocks: int | None = None
     seed: int | None = None
@@ -166,7 +170,10 @@ class StudyLength:
 
 
 def length(*, blocks: str, seed: str) -> Callable[[_Command], _Command]:
-    """Adds `--blocks` and `--seed`, with these texts of help, `--smoke`, `--full` and those of a part to a command, which is given them as `length`."""
+    """Adds `--blocks` and `--seed` (with these help texts), `--smoke`, `--full` and the options of a part to a command.
+
+    The command gets them as `length`.
+    """
     shown = (
         click.option("--blocks", type=int, help=blocks),
         click.option("--seed", type=int, help=seed),
@@ -196,12 +203,12 @@ def length(*, blocks: str, seed: str) -> Callable[[_Command], _Command]:
 
 
 def asked(study: str, length: StudyLength, options: RunOptions) -> Study:
-    """The study of that name or path, with what the options change."""
+    """Load the study of that name or path, and change it as the options ask."""
     return options.of(of_length(study, length, watch=options.watched()))
 
 
 def of_length(study: str, length: StudyLength, *, watch: Sequence[str] | None = None) -> Study:
-    """The study of that name or path at that length; `watch` replaces the collectors of the file."""
+    """Load the study of that name or path at that length; `watch` replaces the file's collectors unless it is None."""
     return load_study(
         study,
         Files.standard(),
@@ -216,7 +223,7 @@ def of_length(study: str, length: StudyLength, *, watch: Sequence[str] | None = 
 
 
 def _with(command: Any, shown: tuple[Callable[[Any], Any], ...]) -> Any:
-    """The command with these options, which help shows in that order."""
+    """Add these options to a command; its help shows them in this order."""
     for option in reversed(shown):
         command = option(command)
     return command
