@@ -25,7 +25,7 @@ COUNTED_METRICS = ("cpu_per_gb_source", "cpu_per_gb_target")
 
 @dataclass(frozen=True, slots=True)
 class AbQuestion:
-    """What decides, and until when blocks are added."""
+    """What `ab` asks: the change to find, the metrics that decide, and until when blocks are added."""
 
     change: str | None
     named: tuple[str, ...]
@@ -34,7 +34,7 @@ class AbQuestion:
     counted: bool
 
     def of(self, study: Study, context: RunContext) -> Study:
-        """The study with that; UsageError or UnknownName if it cannot be."""
+        """The study with this question. UsageError or UnknownName if an option's value does not fit."""
         text = self.change or (COUNTED_CHANGE if self.counted else CHANGE)
         try:
             change = Share.parse(text)
@@ -60,7 +60,7 @@ class AbQuestion:
         return replace(study, enough=enough, replacements=0)
 
     def _metrics(self, study: Study, context: RunContext) -> tuple[str, ...]:
-        """The metrics that decide, by name; none: the primary ones."""
+        """The names of the metrics that decide; empty means the primary ones."""
         known, primary = dict[str, None](), dict[str, None]()
         for use in study.workloads:
             workload = context.workloads[use.workload]

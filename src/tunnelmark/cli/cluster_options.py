@@ -17,7 +17,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where blocks are measured: by the workers of the scheduler at an address, by so many of our own on this machine, or on the hosts of a file."""
+    """Where blocks are measured: by workers of the scheduler at `address`, `local` ones, or the `hosts` of a file."""
 
     address: str | None = None
     local: int | None = None
@@ -28,7 +28,7 @@ class Where:
         return any(each is not None for each in (self.address, self.local, self.hosts))
 
     def words(self) -> str:
-        """The options that say it."""
+        """The command-line options that give the same value."""
         if self.local is not None:
             return f"--local {self.local}"
         if self.hosts is not None:
@@ -64,7 +64,7 @@ def options(command: _Command) -> _Command:
 
 
 def where(cluster: str | None, local: int | None, tls: Path | None, hosts: Path | None) -> Where:
-    """What the options say. UsageError if they do not fit, or if connections would be open to others."""
+    """The options' values. UsageError if they contradict each other, or if connections would be open to others."""
     if sum(each is not None for each in (cluster, local, hosts)) > 1:
         raise UsageError("--cluster, --hosts and --local exclude each other", hint="leave all but one of them out")
     if cluster is None and tls is not None:

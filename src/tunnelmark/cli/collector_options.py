@@ -34,7 +34,7 @@ def option(command: _Command) -> _Command:
 
 
 def chosen(names: Sequence[str], catalogue: Catalogue) -> tuple[str, ...] | None:
-    """The collectors that were asked for; None if nothing was said. UnknownName holds the nearest ones."""
+    """The collectors that `--watch` names; None if it was not given. UnknownName holds the nearest names."""
     if not names:
         return None
     for name in names:

@@ -162,7 +162,7 @@ class TimeLeft:
     """Estimates how many seconds a run still takes, by this process's clock, also if a guest runs the trials.
 
     The estimate is the planned traffic, and for each trial the mean time that trials took besides their traffic,
-    counted from the end of the trial before. Waits do not count. The plan's own estimate of that time weighs as two trials.
+    counted from the end of the trial before. Waits do not count. The plan's estimate of that time weighs as two trials.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

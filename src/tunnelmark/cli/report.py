@@ -92,7 +92,7 @@ def report(
 
 
 def analysis(*folders: Path) -> str:
-    """The analysis of a results folder as JSON; of several folders, which differ in the kernel, as a list."""
+    """The analysis of a results folder as JSON; a list if there are several folders, one for each kernel."""
     from tunnelmark import analyse
     from tunnelmark.record import store
     from tunnelmark.report import json_export

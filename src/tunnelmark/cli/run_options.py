@@ -102,7 +102,7 @@ class RunOptions:
 
     @property
     def where(self) -> cluster_options.Where:
-        """Which machines measure; falsy if this command itself does. UsageError if options contradict each other."""
+        """Which machines measure; falsy if this command itself does. UsageError as in `cluster_options.where`."""
         return cluster_options.where(self.cluster, self.local, self.tls, self.hosts)
 
     def placed(self) -> RunOptions:

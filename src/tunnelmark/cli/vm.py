@@ -78,7 +78,7 @@ def chosen(backend: str | None, kernels: Sequence[str]) -> tuple[str, ...]:
 
 
 def of_results(folder: Path) -> tuple[str, ...]:
-    """The kernel of the virtual machine in which results were begun; none: they were not begun in one."""
+    """The kernel of the virtual machine in which results were begun; empty if they were not begun in one."""
     environment = store.load_environment(folder)
     return (str(environment["guest"]["kernel"]),) if "guest" in environment else ()
 
@@ -199,7 +199,7 @@ async def _ask(
 
 
 def _begun_with(folder: Path) -> qemu.Accelerator | None:
-    """What ran the guest in which the results of that folder were begun; None where there are none."""
+    """The accelerator of the guest in which the folder's results were begun; None if there are none yet."""
     if not (folder / ENVIRONMENT).exists():
         return None
     begun = store.load_environment(folder).get("guest", {}).get("accelerator")
@@ -207,7 +207,7 @@ def _begun_with(folder: Path) -> qemu.Accelerator | None:
 
 
 def words(facts: Mapping[str, Any]) -> str:
-    """What a guest is, in words for people."""
+    """Describe a guest for people: its kernel and how it runs."""
     how = "software emulation on one core, whose clock counts instructions" if facts["emulated"] else "KVM"
     return f"Linux {facts['kernel']} in QEMU, {how}"
 
