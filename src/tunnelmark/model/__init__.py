@@ -1,1 +1,4 @@
-"""Plain data that several stages speak of: what is done on a node, options, metrics, attempts, grades, what looks at links send and bring back. Imports no stage but `plan`."""
+"""Plain data that several stages share: steps on nodes, options, metrics, attempts, grades, link checks' plans and results.
+
+Imports no stage but `plan`.
+"""

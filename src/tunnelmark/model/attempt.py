@@ -1,4 +1,4 @@
-"""What one attempt at a trial left behind, as plain data: the outcome, its samples, its times, its logs."""
+"""Holds the result of one attempt at a trial as plain data: the outcome, its samples, its times, its logs."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from tunnelmark.model.metrics import Sample
 from tunnelmark.plan.model import Trial
 
 PHASES = ("lab", "deploy", "ready", "settle", "server", "warmup", "measure", "collect")
-"""Where the wall time of a trial goes, in order; `measure` is the only one inside a measuring window.
+"""The phases of a trial, in order, to which its wall time is booked. Only `measure` lies inside the measured window.
 
-`settle` is only the waiting that nothing else was done in: a deployment that needs long is made some
-trials ahead of its own, and settles while those are measured.
+`settle` is the time in which the run only waited for the VPN to converge. A deployment that needs long to converge is
+made some trials earlier, and converges while those are measured.
 """
 
 _FIGURES = re.compile(r"-?\d+(?:[.,]\d+)*")
 
 UNVERIFIED = "`tunnelmark check-link PROFILE` shows every line; keep the machine quiet, or ask less of the link"
-"""What to do about a link that is not what its profile says."""
+"""The hint for the user if a link does not do what its profile says."""
 
 
 def folder_of(trial: str, number: int) -> str:
-    """The name of the folder for an attempt's raw output: the trial's id, and from the second attempt on its number."""
+    """Return the name of the folder for an attempt's raw output: the trial's id; from the second attempt on, `id~number`."""
     return trial if number == 1 else f"{trial}~{number}"  # no name in an id has this sign
 
 
 def stem(message: str) -> str:
-    """A message without its figures, which is the same for all attempts that ended for one reason."""
+    """Return the message with its numbers replaced by "…", so that attempts that ended for one reason have the same text."""
     return _FIGURES.sub("…", message)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a trial has no result: the error's kind, what it says, its hint, and the end of the guilty log."""
+    """Why a trial has no result: the error's kind, its message, its hint, and the ends of the daemons' logs."""
 
     kind: str
     message: str
@@ -46,10 +46,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class LinkCounts:
-    """What the emulator of a trial's first link counted one way (`a>b`), in packets: offered, and what became of them.
+    """What the emulator of a trial's first link did in one direction (`way`: `a>b`), as numbers of packets.
 
-    `loss_runs` are runs of consecutive losses; `lost` is by the profile's loss, not by queues or cuts. `delayed` packets came to the
-    delay: `skipped` of them did not wait for it, and all of them together had the mean `delay` with that `deviation` (seconds).
+    `offered`: packets that entered. `lost`: lost by the profile's loss, not by queues or cuts. `loss_runs`: runs of
+    consecutive losses. `delayed`: packets that reached the delay stage. `skipped`: those of them that did not wait there.
+    `delay` and `deviation`: mean and standard deviation of the delay of all `delayed` packets, in seconds.
     """
 
     way: str
@@ -58,14 +59,14 @@ class LinkCounts:
     loss_runs: int
     duplicated: int
     corrupted: int
-    delayed: int = 0  # 0 in results written before
+    delayed: int = 0  # 0 in results that were written before this field existed
     skipped: int = 0
     delay: float = 0.0
     deviation: float = 0.0
 
     @classmethod
     def of(cls, reports: Sequence[Mapping[str, Any]]) -> tuple[LinkCounts, ...]:
-        """What a lab's emulators report of the first link, a way each; nothing where the kernel carries the links."""
+        """Return the counts of the first link, one for each direction; () if the kernel carries the links."""
         return tuple(
             cls(
                 way=each["name"].replace(" to ", ">"),
@@ -87,13 +88,12 @@ class LinkCounts:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt at a trial: the first, or a later one (`number`) of a trial that was void before.
+    """One attempt at a trial: the first one, or a later one (`number` > 1) after the trial was void.
 
-    `link` is the direction measured (`a>b`); `phases` are wall seconds by PHASES; `first_packet` are
-    seconds from the first daemon's start to the first answered ping, by direction; `host` holds what
-    other work did to the machine meanwhile (`other_cpu`, `steal`: cores) and how it paused
-    (`host.pauses.host`); `raw` lists kept files, relative to the results; `graded` says what the result is worth
-    (None without one).
+    `link`: the direction that was measured (`a>b`). `phases`: wall seconds by phase (PHASES).
+    `first_packet`: seconds from the start of the first daemon to the first answered ping, by direction.
+    `host`: cores that other work (`other_cpu`) and the hypervisor (`steal`) took, and the machine's pauses (`host.pauses.host`).
+    `raw`: the names of the kept files in the attempt's folder. `graded`: the grade; None if the attempt was not graded.
     """
 
     trial: Trial
@@ -114,5 +114,5 @@ class Attempt:
 
     @property
     def wanting(self) -> bool:
-        """Whether a value is missing for a reason that lies with the laboratory and not with the VPN; a failure is the VPN's."""
+        """Whether the laboratory is to blame that a primary value is missing. False for a failure, which is the VPN's."""
         return self.outcome == "void" or (self.outcome == "ok" and self.graded is not None and self.graded.wanting)

@@ -1,4 +1,4 @@
-"""How far a node's clocks are from the command's, where nodes run on other hosts: plain data, and what follows for stamps."""
+"""Holds how far the clocks of nodes on other hosts are from the command's clocks, and corrects timestamps by that."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 SLEW = 500e-6
-"""Seconds by which a kernel lets a clock be slewed in one second at the most (adjtimex(2)); what differs by more was set."""
+"""Seconds by which a kernel slews a clock per second at most (adjtimex(2)). A clock that changed by more was set."""
 
-_STEPS = (1, 2, 5)  # of a decade, to which an error is rounded up
+_STEPS = (1, 2, 5)  # an error is rounded up to one of these times a power of ten
 
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """What a node's clocks show more than the command's, in nanoseconds, each within `error` of the truth."""
+    """By how many nanoseconds a node's two clocks are ahead of the command's; either may be wrong by up to `error`."""
 
     realtime: int
     monotonic: int
@@ -34,7 +34,7 @@ class ClockCourse:
     end: int
 
     def ours(self, stamps: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Stamps of the node's CLOCK_REALTIME on the command's, with an offset that changes evenly between the two moments."""
+        """Convert timestamps (ns) of the node's CLOCK_REALTIME to the command's; the offset is interpolated linearly."""
         first, last = self.before.realtime, self.after.realtime
         share = (stamps - first - self.begin) / max(self.end - self.begin, 1)
         moved: npt.NDArray[Any] = stamps - first - np.rint((last - first) * np.clip(share, 0.0, 1.0)).astype(np.int64)
@@ -42,7 +42,7 @@ class ClockCourse:
 
     @property
     def error(self) -> int:
-        """Nanoseconds by which what `ours` returns may be wrong; a clock that was set meanwhile adds all that it was set by."""
+        """By how many nanoseconds a result of `ours` may be wrong. If the clock was set meanwhile, its whole change counts."""
         change = abs(self.after.realtime - self.before.realtime)
         each = self.before.error, self.after.error
         slewed = SLEW * (self.end - self.begin) + sum(each)
@@ -50,13 +50,13 @@ class ClockCourse:
 
 
 def apart(offsets: Iterable[ClockOffset]) -> float:
-    """Seconds by which CLOCK_MONOTONIC of two of these nodes may differ at the most."""
+    """Return by how many seconds CLOCK_MONOTONIC of any two of these nodes may differ at most; 0 if there are no nodes."""
     bounds = [(each.monotonic - each.error, each.monotonic + each.error) for each in offsets]
     return (max(high for _, high in bounds) - min(low for low, _ in bounds)) / 1e9 if bounds else 0.0
 
 
 def rounded_up(seconds: float) -> float:
-    """An error, rounded up to 1, 2 or 5 times a power of ten in microseconds, so that few different ones are met; 0 remains 0."""
+    """Round an error in seconds up to 1, 2 or 5 times a power of ten in microseconds, so that few values occur; 0 stays 0."""
     if seconds <= 0:
         return 0.0
     decade = 1e-6

@@ -1,4 +1,4 @@
-"""Says whether the emulator kept up: how late packets left, and what was dropped though no profile asked for it. Pure."""
+"""Judges whether the emulator kept up: how late packets left it, and how many it dropped without being asked. Pure."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import Any
 from tunnelmark.plan.model import Profile
 
 LATE_P99 = 1000.0
-"""Microseconds by which 99 % of departures may be late, or the emulator does not do what the profile says.
+"""The limit for the 99th percentile of lateness, in microseconds. Beyond it the emulator does not do what the profile says.
 
-On a quiet machine it is 100 us. Where other work takes the cores it is milliseconds, and then the link has another
-delay than its profile.
+On a quiet machine the percentile is 100 us. If other work takes the cores, it is milliseconds: then the link's delay
+is not the profile's.
 """
 
 LATE_SHARE = 0.05
-"""The same as a share of the delay, where that is more."""
+"""The same limit as a share of the direction's delay; the larger of the two applies."""
 
 
 def bound(profile: Profile) -> float:
-    """The microseconds by which 99 % of departures may be late."""
+    """Return the limit for the 99th percentile of lateness on this profile, in microseconds."""
     return max(LATE_P99, *(1e6 * LATE_SHARE * (way.delay or 0.0) for way in (profile.forward, profile.back)))
 
 
 _RECEIVING = ("rx_dropped", "socket_dropped")
 _SENDING = ("tx_dropped", "refused")
-"""What a port counts of packets for its node. The kernel counts there what is sent to a node whose interface is down."""
+"""Counters of packets that a port sends to its node. Packets to a node whose interface is down are counted here, too."""
 
 
 def unplanned(report: Mapping[str, Any], away: Collection[str] = ()) -> int:
-    """The packets that the emulator or its ports dropped though neither a profile nor an event asked for it, since it was started.
+    """Return how many packets the emulator and its ports dropped since its start that no profile and no event asked to drop.
 
-    `away` are ports to interfaces that the trial's own events took down: what could not be sent there was to be lost.
+    `away` names the ports to interfaces that the trial's own events take down: packets that cannot be sent there do not count.
     """
     ports = sum(
         int(port.get(fault, 0))
@@ -43,7 +43,10 @@ def unplanned(report: Mapping[str, Any], away: Collection[str] = ()) -> int:
 
 
 def trouble(reports: Sequence[Mapping[str, Any]], away: Collection[str] = ()) -> str | None:
-    """What the emulators lost since they were started, by their latest reports (see `unplanned`); None: nothing. Lateness is graded by metric."""
+    """Say how many packets the first faulty emulator dropped unasked since its start (see `unplanned`); None if none did.
+
+    Lateness is not judged here: `model.grades` judges it for each metric.
+    """
     for report in reports:
         if dropped := unplanned(report, away):
             return f"the emulator dropped {dropped} packets unasked{_without_priority(report)}"
@@ -51,7 +54,7 @@ def trouble(reports: Sequence[Mapping[str, Any]], away: Collection[str] = ()) ->
 
 
 def whose(direction: Mapping[str, Any]) -> str:
-    """By whose doing a direction's packets were late, where a pause of the machine explains some of it; else nothing."""
+    """Say how late a direction's packets were without the machine's pauses; "" if no pause explains any of the lateness."""
     late, own = direction["lateness_us"], direction.get("own_lateness_us")
     if own is None or own["max"] >= late["max"]:
         return ""
@@ -59,6 +62,6 @@ def whose(direction: Mapping[str, Any]) -> str:
 
 
 def _without_priority(report: Mapping[str, Any]) -> str:
-    """That the kernel refused it real-time priority, if it did; else nothing."""
+    """Say that the emulator ran without real-time priority; "" if it had it."""
     scheduler = str(report.get("scheduler", "fifo"))
     return "" if scheduler.startswith("fifo") else f"; it ran without real-time priority: {scheduler}"

@@ -1,4 +1,4 @@
-"""What is known of a VPN besides how to start it: a cell of the feature matrix, with its source and its date."""
+"""Defines a cell of the feature matrix: one fact about a VPN, with its source and its date."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One cell of the feature matrix: what is known, where it is said or how it was seen, and when."""
+    """One cell of the feature matrix: the fact, the source or the observation that shows it, and its date."""
 
     value: str
     source: str

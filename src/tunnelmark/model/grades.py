@@ -1,10 +1,10 @@
-"""Grades an attempt that has a result: good, disturbed or void, by what the machine did meanwhile and what each metric feels of it. Pure.
+"""Grades an attempt that has a result (good, disturbed or void) by what disturbed it and how its metrics react to that. Pure.
 
-What a packet's lateness, a pause of the machine, or other work does to a result depends on what is measured: a
-transfer of seconds does not feel a millisecond, but a 99th percentile of delay is made of nothing else. So each metric says
-what it feels (`workloads.base.Feels`), and the bounds follow from that and from the profile. They are set so that what is
-*good* moves a value by no more than some per cent, and what is *void* could move it by a fifth or more; between them an
-attempt is *disturbed*. docs/method.md ("Three grades") has the measurements (`bench/lateness_effect.py`).
+Late packets, a pause of the machine and other work affect metrics differently: one millisecond does not matter to a
+transfer of seconds, but it decides a 99th percentile of delay. So each metric says what it feels (`metrics.Feels`), and
+the bounds follow from that and from the profile. In a *good* attempt the disturbance changes a value by no more than some
+per cent; in a *void* one it could change it by a fifth or more; in between, the attempt is *disturbed*. The measurements
+behind the bounds are in docs/method.md ("Three grades"; `bench/lateness_effect.py`).
 """
 
 from __future__ import annotations
@@ -23,22 +23,28 @@ ORDER: tuple[Grade, ...] = ("good", "disturbed", "void")
 """From the best to the worst."""
 
 QUIET = 0.25
-"""Cores that other work, or the hypervisor as steal, may take during an attempt before it counts as disturbed.
+"""How many cores other work and the hypervisor (steal) may take together before an attempt counts as disturbed.
 
-They are not the lab's cores, and each node has a core or less. Blocks still pair, so it is not a reason for void.
+They are not the lab's cores, and each node has a core or less. Arms are still compared within a block, so such work
+never makes an attempt void.
 """
 
 _TAILS = {"uniform": 0.98, "normal": 2.33, "pareto": 4.3, "paretonormal": 3.6}
-"""The 99th percentile of a jitter, in multiples of its size beyond the mean (`analyse.link.jitter_distributions.quantile`)."""
+"""How far a jitter's 99th percentile lies above its mean, in multiples of its size, by distribution.
+
+See `analyse.link.jitter_distributions.quantile`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """What an attempt met. Seconds; of lateness the worst of all directions, None where no emulator carried the link.
+    """What disturbed an attempt. Times are in seconds.
 
-    `own_p99` is the part of `late_p99` that the emulator caused and not a pause of the machine (None: not known);
-    `pause_share` (0 to 1) and `pause_longest` are the machine's pauses, `others` cores taken by others.
-    `priority` says why the emulator had no real-time priority, where the kernel refused it.
+    `late_*`: median, 99th percentile and maximum of lateness in the worst direction; None if no emulator carried the link.
+    `own_p99`: the 99th percentile of lateness without the machine's pauses; None if it is not known.
+    `pause_share`: the share of the time (0 to 1) in which the machine paused. `pause_longest`: its longest pause.
+    `others`: cores that other work and the hypervisor took.
+    `priority`: the emulator's scheduler report if it had no real-time priority; else "".
     """
 
     late_p50: float | None = None
@@ -53,7 +59,7 @@ class Met:
 
 @dataclass(frozen=True, slots=True)
 class GradeBound:
-    """Up to `good` a figure leaves a metric good, beyond `void` it makes it void; infinity: never."""
+    """The bounds of one disturbance: up to `good` a metric is good, beyond `void` it is void. Infinity means never."""
 
     good: float
     void: float
@@ -61,9 +67,10 @@ class GradeBound:
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """The grade of an attempt, why it is not good, and by what metrics feel (`Feels`) the grades that are not good.
+    """The grade of an attempt.
 
-    `wanting`: a primary metric is void, though others may be used.
+    `causes`: why it is not good. `grades`: the grades other than good, by what metrics feel (`Feels`).
+    `wanting`: at least one primary metric is void, even if others can be used.
     """
 
     grade: Grade
@@ -73,7 +80,7 @@ class Graded:
 
 
 def met(reports: Sequence[Mapping[str, Any]], host: Mapping[str, float]) -> Met:
-    """What the emulators' latest reports and the look at the host say together."""
+    """Return what disturbed an attempt, from the emulators' latest reports and from what was measured of the host."""
     ways = [way for report in reports for way in report["directions"] if way["lateness_us"]["count"]]
 
     schedulers = [str(report.get("scheduler", "fifo")) for report in reports]
@@ -94,12 +101,12 @@ def met(reports: Sequence[Mapping[str, Any]], host: Mapping[str, float]) -> Met:
 
 
 def others(host: Mapping[str, float]) -> float:
-    """Cores that other work and the hypervisor took."""
+    """Return how many cores other work and the hypervisor took together."""
     return host.get("other_cpu", 0.0) + host.get("steal", 0.0)
 
 
 def bounds(feels: Feels, profile: Profile) -> Mapping[str, GradeBound]:
-    """What of an attempt (fields of `Met`) a metric that feels so is held against, with its bounds on this profile."""
+    """Return the bounds on this profile for a metric that feels so, by the fields of `Met` that they apply to."""
     never = float("inf")
     if feels == "counts":
         return {}
@@ -107,26 +114,26 @@ def bounds(feels: Feels, profile: Profile) -> Mapping[str, GradeBound]:
     found = {"others": GradeBound(QUIET, never)}
     match feels:
         case "transfer":
-            # The sender feels lateness as a longer round trip. One packet in a hundred late by half a round trip left
-            # 96 to 98 % of the goodput at 3 ms and all of it at 16 ms; by three round trips 91 %; a link that a rate bounds
-            # feels less (99 % by two). A pause of the whole machine costs no more than its share of the time.
+            # For the sender, lateness is a longer round trip. Where one packet in a hundred was late by half a round
+            # trip, 96 to 98 % of the goodput was left at 3 ms and all of it at 16 ms; late by three round trips, 91 %.
+            # A link with a rate limit is affected less (99 % left at two). A pause costs at most its share of the time.
             trip = sum(float(way.delay or 0.0) for way in ways)
             found["late_p50"] = GradeBound(max(2e-4, 0.05 * trip), max(2e-3, 0.5 * trip))
             found["late_p99"] = GradeBound(max(1e-3, 0.5 * trip), max(1e-2, 5.0 * trip))
             found["pause_share"] = GradeBound(0.05, 0.2)
         case "delay":
-            # Half of the packets are that late or more, so all of it is part of the median.
+            # Half of the packets are that late or later, so the median delay contains all of this lateness.
             middle = min(float(way.delay or 0.0) for way in ways)
             found["late_p50"] = GradeBound(max(5e-5, 0.02 * middle), max(5e-4, 0.2 * middle))
             found["pause_share"] = GradeBound(0.05, 0.2)
         case "tail":
-            # One in a hundred is that late: it moves the 99th percentile by that much at the worst, and by less where jitter
-            # makes that percentile. A pause that takes half of a hundredth of the time is half of that percentile.
+            # One packet in a hundred is that late: at worst that moves the 99th percentile as far, and less where jitter
+            # decides it. Pauses of 0.5 % of the time delay half of the packets that lie beyond this percentile.
             high = min(_p99(way) for way in ways)
             found["late_p99"] = GradeBound(max(1e-4, 0.05 * high), max(1e-3, 0.2 * high))
             found["pause_share"] = GradeBound(0.005, 0.05)
         case "longest":
-            # A single packet decides. What is looked for here is tenths of seconds to seconds (an outage, a stall).
+            # A single packet decides. Such metrics look for tenths of seconds to seconds (an outage, a stall).
             found["late_max"] = found["pause_longest"] = GradeBound(0.02, 0.25)
         case "processor":
             found["pause_share"] = GradeBound(0.05, never)
@@ -134,7 +141,7 @@ def bounds(feels: Feels, profile: Profile) -> Mapping[str, GradeBound]:
 
 
 def grade_of(feels: Feels, profile: Profile, seen: Met) -> tuple[Grade, tuple[str, ...]]:
-    """The grade of a metric that feels so, and why it is not good."""
+    """Return the grade of a metric that feels so, and the reasons why it is not good."""
     grade, causes = 0, []
     for what, bound in bounds(feels, profile).items():
         value = getattr(seen, what)
@@ -146,7 +153,7 @@ def grade_of(feels: Feels, profile: Profile, seen: Met) -> tuple[Grade, tuple[st
 
 
 def graded(metrics: Iterable[Metric], profile: Profile, seen: Met) -> Graded:
-    """The grade of an attempt with these metrics: void where no primary one can be used, good where all are."""
+    """Grade an attempt with these metrics: void if all primary ones are void, good if all are good, else disturbed."""
     metrics = tuple(metrics)
     primary = {metric.feels for metric in metrics if metric.primary} or {metric.feels for metric in metrics}
     grades: dict[str, Grade] = {}
@@ -164,28 +171,28 @@ def graded(metrics: Iterable[Metric], profile: Profile, seen: Met) -> Graded:
 
 
 def spoilt(profile: Profile, host: Mapping[str, float]) -> str:
-    """Why a deployment that failed says nothing of its VPN, by what the machine did meanwhile; "" if it does.
+    """Say why the machine may be to blame that a deployment failed; "" if it is not.
 
-    A deployment is given so many seconds to come up. Those in which the machine did not run are missing to it, as they are to a transfer:
-    `pause_share` is their share of what it is given, and not of the shorter time after which it may have failed.
+    A deployment has a time limit to come up. The seconds in which the machine paused are lost to it, as to a transfer.
+    `pause_share` is their share of that limit, and not of the shorter time after which it may have failed.
     """
     grade, causes = grade_of("transfer", profile, met((), host))
     return "; ".join(causes) if grade == "void" else ""
 
 
 def outside(found: Graded, *, bare: bool) -> str:
-    """What outside of an attempt's nodes explains that a sender did not keep to what was asked of it; "" if nothing does.
+    """Say what outside of the nodes explains that a sender did not reach the rate that was asked of it; "" if nothing does.
 
-    What disturbed the attempt does. On the `bare` link there is no VPN next to the generator that could have taken its
-    core, so it is the laboratory's own limit in any case. Otherwise it is what the VPN did to its sender, which is a result: to
-    void it would spare the VPN its worst trials.
+    The explanation is whatever disturbed the attempt. On the `bare` link no VPN can have taken the generator's core, so it
+    is the laboratory's own limit in any case. Otherwise the VPN slowed its sender down, and that is a result: to make
+    such an attempt void would spare the VPN its worst trials.
     """
     said = list(found.causes)
     return "; ".join([*said, "without a VPN as well, so the generator or the machine is the limit"] if bare else said)
 
 
 def _p99(way: Direction) -> float:
-    """The 99th percentile of a direction's delay, in seconds."""
+    """Return the 99th percentile of a direction's delay by its profile, in seconds."""
     delay = float(way.delay or 0.0)
     return delay if way.jitter is None else delay + _TAILS[way.jitter.distribution] * float(way.jitter.size)
 
@@ -209,7 +216,7 @@ def _cause(what: str, seen: Met, bound: GradeBound) -> str:
 
 
 def _whose(seen: Met) -> str:
-    """By whose doing packets were late, where the emulator could tell."""
+    """Say how late packets were without the machine's pauses, and if the emulator had no real-time priority; else ""."""
     own = "" if seen.own_p99 is None else f"; without the machine's pauses {_ms(seen.own_p99)}"
     return own + (f"; it ran without real-time priority: {seen.priority}" if seen.priority else "")
 

@@ -1,4 +1,4 @@
-"""What a metric is, and one value of it: plain data that workloads declare and every later stage speaks of."""
+"""Defines a metric, and one value of it: plain data that workloads and collectors declare and every later stage uses."""
 
 from __future__ import annotations
 
@@ -6,29 +6,30 @@ from dataclasses import dataclass
 from typing import Literal
 
 Feels = Literal["counts", "transfer", "delay", "tail", "longest", "processor"]
-"""What a metric feels of a link that is late, or of a machine that pauses or works for others.
+"""How a metric reacts to late packets, to pauses of the machine, and to other work on it; `model.grades` has the bounds.
 
-`counts`: nothing; it counts what time does not change (a size, a number of requests). `transfer`: it is spread over a whole
-transfer, so that single packets weigh little. `delay`: the middle of many delays. `tail`: their highest hundredth, or a
-mean that it decides. `longest`: a single packet or gap. `processor`: CPU time, which other work makes dearer. `model.grades` has the bounds.
+`counts`: not at all; it counts what time does not change (a size, a number of requests).
+`transfer`: little; it covers a whole transfer, so that single packets matter little.
+`delay`: it is the middle of many delays. `tail`: it is their highest hundredth, or a mean that this hundredth decides.
+`longest`: a single packet or gap decides it. `processor`: it is CPU time, of which the same work costs more while other work runs.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A number that a workload reports."""
+    """A number that a workload or a collector reports."""
 
     name: str
     """Its name in results, such as `goodput`."""
 
     unit: str
-    """Its unit, such as `bit/s`, `ms`, `%`; empty for a number."""
+    """Its unit, such as `bit/s`, `ms`, `%`; "" for a number without a unit."""
 
     title: str
     """What it is, in a few words for people."""
 
     better: Literal["higher", "lower"]
-    """Which direction is good."""
+    """Whether a higher or a lower value is better."""
 
     compare: Literal["ratio", "difference"] = "ratio"
     """How two arms are compared: by their ratio, or by their difference where it is often zero."""
@@ -37,20 +38,20 @@ class Metric:
     """Primary metrics are ranked and judged; the others explain them."""
 
     fills: float = 0.95
-    """The least share of the link's rate that the bare link must reach; 0 where no link limits it.
+    """The least share (0 to 1) of the link's rate that the metric must reach on the bare link; 0 if no link limits it.
 
     The default leaves room for headers: a full TCP segment carries 1,448 bytes in a frame of 1,514.
     """
 
     limited_by: str = ""
-    """The metric of the same reading that is above zero where the load generator, not the path, was the limit."""
+    """The name of the workload's metric that is above zero if the load generator, and not the path, was the limit."""
 
     feels: Feels = "transfer"
-    """What a late link or a disturbed machine does to it; most are rates or shares over seconds (`transfer`)."""
+    """How it reacts to late packets or a disturbed machine; most metrics are rates or shares over seconds (`transfer`)."""
 
 
 DRIFT = "drift"
-"""The metric that says whether a window was stationary; `analyse.steady` marks where it was not."""
+"""The name of the metric that shows whether a window was stationary; `analyse.steady` marks the windows that were not."""
 
 DRIFTS = Metric(
     DRIFT,
@@ -63,7 +64,7 @@ DRIFTS = Metric(
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One value of a metric; `time` is seconds since the window began for a series, None for the whole."""
+    """One value of a metric. `time`: for a value of a series, seconds since the window began; None if it is for the whole."""
 
     metric: str
     value: float

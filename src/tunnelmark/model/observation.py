@@ -1,4 +1,4 @@
-"""What a look at a link brings back: packets by number with their stamps, before anything is made of them. Plain data."""
+"""Holds the raw result of a link check: the received packets by number, with their timestamps. Plain data."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ import numpy.typing as npt
 from tunnelmark.model.probe_plan import Pace, Train
 
 RECORDS = np.dtype([("number", "<u4"), ("phase", "<u2"), ("flags", "<u2"), ("sent", "<i8"), ("received", "<i8")])
-"""What the prober writes for each packet received (`probe_sender.RECORD`); times in nanoseconds of one clock."""
+"""The record that the prober writes for each received packet (`probe_sender.RECORD`); times in nanoseconds of CLOCK_REALTIME."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What was sent one way and what arrived: the nodes, the probes, the train, and each packet received.
+    """What was sent and received in one direction: the nodes, the probes, the train, and each received packet.
 
-    `start` and `train_start` are when the first packet was due (nanoseconds of the clock, as in `records`);
-    `train_rate` is the bit/s of frames that the sender reached; `pace` and `train` count what was really sent.
-    `behind` is by how many seconds the emulator was behind the sender of the train, packets that waited for it.
+    `start`, `train_start`: when the first packet of each was due, in nanoseconds of the clock of `records`.
+    `pace`, `train`: the plan, with the number of packets that were really sent; None if there was none.
+    `train_rate`: the rate of frames that the train's sender reached, in bit/s.
+    `late`: how late the latest probe was sent, in seconds.
+    `behind`: by how many seconds the emulator was behind the train's sender; so long packets waited in front of it.
     """
 
     source: str
@@ -36,19 +38,20 @@ class Flow:
     records: npt.NDArray[Any]
 
     def phase(self, number: int) -> npt.NDArray[Any]:
-        """The packets received of one phase, in order of arrival."""
+        """Return the received packets of one phase (`PROBES` or `TRAIN`), in order of arrival."""
         chosen: npt.NDArray[Any] = self.records[self.records["phase"] == number]
         return chosen
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One look at a link: both ways, what its emulator says, when (seconds since the Unix epoch), how long it took.
+    """One link check: the flows of both directions, and the emulators' reports.
 
-    `zero` is when the plan of the probes began, on the clock of the flows' stamps, and `begun` when the link's own time did, as
-    its emulator says (None: there is none). `seed` is that of the link. `reports` were made before the trains, `final` once the link was empty; without trains
-    they are the same.
-    `clock_error`: seconds by which all delays one way may be wrong together, because each end has the clock of another host.
+    `zero`: when the probes' plan began, in nanoseconds of the clock of the flows' records. `started`: when the check began,
+    in seconds since the Unix epoch; `seconds`: how long it took. `seed`: the seed of the link's random decisions.
+    `begun`: when the emulator's own time began, in nanoseconds of the same clock as `zero`; None if nothing emulates the link.
+    `reports` were made before the trains, `final` once the link was empty; without trains they are the same.
+    `clock_error`: by how many seconds all one-way delays may be wrong together, if the ends have the clocks of two hosts.
     """
 
     profile: str
@@ -65,6 +68,6 @@ class Observation:
     clock_error: float = 0.0
 
     def place(self, target: str) -> int | None:
-        """The place of the direction to a node among those of its emulator; None if nothing emulates the link."""
+        """Return the index of the direction to a node in its emulator's report; None if nothing emulates the link."""
         names = [way["name"] for report in self.reports[:1] for way in report["directions"]]
         return next((place for place, name in enumerate(names) if name.endswith(f" to {target}")), None)

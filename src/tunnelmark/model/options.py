@@ -1,4 +1,4 @@
-"""The base of what VPNs and workloads let a study choose."""
+"""Defines the base class of the options that VPNs and workloads let a study choose."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Options(BaseModel):
-    """Base of a driver's or workload's options: unknown keys are refused, values are frozen."""
+    """Base class of a driver's or workload's options: unknown keys are refused, types are strict, values are frozen."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 OptionsT = TypeVar("OptionsT", bound=Options)
-"""The options of one driver, or of one workload."""
+"""Type variable for the options of one driver or one workload."""

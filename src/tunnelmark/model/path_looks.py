@@ -1,28 +1,28 @@
-"""Which way traffic went, look by look: the rule by which a path is called direct, for all who read what the collector `path` saw."""
+"""Defines when a path counts as direct, from the shares of bytes that the collector `path` saw in each of its looks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 DIRECT, RELAYED = "path_direct", "path_relayed"
-"""The shares of bytes in per cent: from the other end itself, and through a third node."""
+"""The metrics for the bytes, in per cent, that came from the other end itself, and through a third node."""
 
 STRAY = 10.0
-"""The percentage of bytes on another path from which on traffic is not what its path is called."""
+"""From this percentage of bytes on another path on, traffic does not count as taking the path that its arm is named by."""
 
 Look = Mapping[str, float]
-"""The shares of one look, and its `time` in seconds."""
+"""The shares of one look in per cent, by metric, and its `time` in seconds."""
 
 
 def relayed(look: Look) -> bool:
-    """Whether a third node carried what counts."""
+    """Whether a third node carried most of the traffic: at least `STRAY` per cent, and more than came directly."""
     return look[RELAYED] >= STRAY and look[RELAYED] > look[DIRECT]
 
 
 def direct_from(looks: Sequence[Look]) -> float | None:
-    """The time of the first look from which on no other path carried more than stray bytes; None if the last one did.
+    """Return the time of the look from which on all looks were direct: under `STRAY` per cent relayed; None if the last was not.
 
-    A packet that was seen outside in one look may be seen inside in the next only, so a share below 100 % alone proves nothing.
+    A packet that was seen outside in one look may be seen inside only in the next, so a direct share below 100 % proves nothing.
     """
     found = None
     for look in reversed(looks):

@@ -1,4 +1,4 @@
-"""Plans what is sent through a link to look at it: probes both ways at once, then a train each way. Pure."""
+"""Plans the packets of a link check: probes in both directions at once, then a train in each direction. Pure."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ HEADERS = 42
 """Bytes of Ethernet, IPv4 and UDP headers around a probe's content."""
 
 MOST = 1472
-"""Bytes of UDP content in a full Ethernet frame; that of `lab.probe_sender`, which runs on nodes and imports nothing of this."""
+"""Bytes of UDP content in a full Ethernet frame. `lab.probe_sender` has its own copy: it runs on nodes."""
 
 SIZE = 64
 """Bytes of a probe's content: room for its header, light on slow links."""
 
 PROBES, TRAIN = 0, 1
-"""The phases of a direction."""
+"""The indices of a direction's phases."""
 
 PORT = 4242
 """UDP port of the probers."""
 
-_PROBES = (1500, 6000)  # probes of a look in a run, at least and at most; `check-link` sends as many as `--probes` says
-_STRUCK = 60  # probes
+_PROBES = (1500, 6000)  # least and most probes of a link check in a run; `check-link` sends as many as `--probes` says
+_STRUCK = 60  # probes that an impairment must strike
 _LIGHT = 0.05  # share of a rate that probes may take, so that they do not queue behind each other
-_START = 0.02  # seconds until the first packet, for both probers to hear of it
-_QUIET = 0.02  # seconds between phases, besides what is on its way
-_TRAIN = 0.15  # seconds of the rate that a train measures, once the queue is full
-_TRAIN_LEAST = 150  # packets of it
-_WANDER = 0.5  # seconds at most that a train is longer for a jitter, which moves its first and last packet
-_OVERLOAD = 8.0  # how much faster than the rate a train is sent, as far as that is less than
-_FAST = 5.0e8  # bit/s, from where on what the middle node cannot take at once waits in its backlog, which reads as more queue,
-_EXCESS = 1.4  # and a train is only this much faster than the rate: beyond 1.1 (`train.FILLS`) with some to spare
-_SLOWEST = 3.0e8  # bit/s that a train waits for: a sender shares its core with the emulator and with other work
-_BATCHES = ((8e8, 16), (2e8, 8))  # packets a system call, by the rate in bit/s from which on
+_START = 0.02  # seconds until the first packet, so that both probers have received the start time
+_QUIET = 0.02  # seconds between two phases, in addition to the time that packets may be on their way
+_TRAIN = 0.15  # seconds for which a train measures the rate, once the queue is full
+_TRAIN_LEAST = 150  # packets with which a train measures the rate, at least
+_WANDER = 0.5  # seconds by which a train is longer at most where jitter moves its first and last packet
+_OVERLOAD = 8.0  # a train is sent this many times faster than the rate, but not faster than
+_FAST = 5.0e8  # bit/s: beyond that, packets wait in the middle node's backlog, which would be measured as a longer queue.
+_EXCESS = 1.4  # But a train is always this many times faster than the rate: more than 1.1 (`train.FILLS`), with a reserve
+_SLOWEST = 3.0e8  # bit/s below which a train's sender may fall: it shares its core with the emulator and other work
+_BATCHES = ((8e8, 16), (2e8, 8))  # (rate in bit/s, packets per system call from that rate on)
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How many probes go each way, and the seconds from one to the next."""
+    """How many probes are sent in each direction, and the seconds from one to the next."""
 
     count: int
     interval: float
@@ -50,7 +50,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Train:
-    """Packets sent faster than the rate: how many, seconds apart, bytes of content each, packets a system call."""
+    """A train of packets, faster than the rate: their number, the seconds between two, bytes of content, packets per call."""
 
     count: int
     interval: float
@@ -59,10 +59,12 @@ class Train:
 
 
 def enough(profile: Profile) -> int:
-    """Probes each way of a look in a run: as many as it takes to distinguish the rarest loss from none and from its double.
+    """Return how many probes a link check in a run sends in each direction.
 
-    Some 60 must be struck for that (`analyse.link.power`). What is rarer than one in a hundred is left to the counts of the trials'
-    own traffic, which is thousands of packets a second: a look would take minutes. A probe is one packet, whatever the link's unit.
+    They suffice to tell the rarest impairment from none and from twice as much: about 60 probes must be struck for that
+    (`analyse.link.power`). What strikes fewer than one packet in a hundred is left to the counts of the trials' own
+    traffic, which has thousands of packets a second; a link check would take minutes. A probe counts as one packet in
+    whatever unit the link counts.
     """
     told = [share for way in (profile.forward, profile.back) for share in shares(way, profile.model, "wire").values()]
     rare = min((share for share in told if share >= _STRUCK / _PROBES[1]), default=1.0)
@@ -70,14 +72,14 @@ def enough(profile: Profile) -> int:
 
 
 def pace_of(profile: Profile, count: int, interval: float) -> Pace:
-    """So many probes, not closer together than the slowest rate bears."""
+    """Return the pace for `count` probes, `interval` seconds apart, or more if the slowest rate requires it."""
     rates = [way.rate for way in (profile.forward, profile.back) if way.rate]
     least = max((8 * (SIZE + HEADERS) / (_LIGHT * rate) for rate in rates), default=0.0)
     return Pace(count, max(interval, least))
 
 
 def train_of(way: Direction) -> Train | None:
-    """The train for one direction: long enough to fill the queue and then to measure the rate; None without a rate."""
+    """Return a train for one direction that fills the queue and then measures the rate; None if there is no rate."""
     if way.rate is None:
         return None
     frame = MOST + HEADERS
@@ -91,9 +93,9 @@ def train_of(way: Direction) -> Train | None:
 
 
 def patience(train: Train, way: Direction) -> float:
-    """Seconds after which a train ends, sent or not: the next one must not meet it.
+    """Return the seconds after which a train ends, even if not all of it was sent, so that the next train does not meet it.
 
-    A sender slower than the rate measures nothing, so there is no use in waiting for one.
+    A sender slower than the rate measures nothing, so there is no use in waiting for it.
     """
     bits = train.count * 8 * (train.size + HEADERS)
     slowest = min(max(float(way.rate or 0.0), _SLOWEST), bits / (train.count * train.interval))
@@ -101,7 +103,7 @@ def patience(train: Train, way: Direction) -> float:
 
 
 def _longest(way: Direction) -> float:
-    """Seconds that a packet may be on its way, a full queue included."""
+    """Return how many seconds a packet may be on its way at most, a full queue included."""
     jitter = 6 * way.jitter.size if way.jitter else 0.0
     waiting = 8 * (way.queue or 0) / way.rate if way.rate else 0.0
     return (way.delay or 0.0) + jitter + waiting
@@ -110,7 +112,10 @@ def _longest(way: Direction) -> float:
 def plans_of(
     profile: Profile, ends: tuple[str, str], addresses: Mapping[str, str], pace: Pace | None
 ) -> dict[str, dict[str, Any]]:
-    """What each prober is to do; probes go both ways at once, trains one after the other."""
+    """Return each prober's plan, by node: probes in both directions at once (none if `pace` is None), then one train at a time.
+
+    Times in a plan are nanoseconds since its start.
+    """
     ways = {ends[0]: profile.forward, ends[1]: profile.back}
     longest = max(_longest(way) for way in ways.values())
     phases: dict[str, list[dict[str, Any]]] = {node: [] for node in ends}
@@ -133,13 +138,13 @@ def plans_of(
 
 
 def probed(plans: Mapping[str, dict[str, Any]]) -> int:
-    """Nanoseconds until the last probe has been sent and the first train has not."""
+    """Return the time in nanoseconds at which all probes have been sent, and no train yet."""
     phases = [plan["phases"] for plan in plans.values()]
     starts: list[int] = [phase[TRAIN]["start"] for phase in phases if len(phase) > TRAIN]
     return min(starts, default=min(int(plan["until"]) for plan in plans.values())) - int(1e9 * _QUIET / 2)
 
 
 def sent(plan: Mapping[str, Any]) -> int:
-    """Nanoseconds until a node's train should have been sent; 0 without a train."""
+    """Return the time in nanoseconds at which a node's train should have been sent; 0 if it sends none."""
     trains = [phase["start"] + phase["count"] * phase["interval"] for phase in plan["phases"][TRAIN:]]
     return int(trains[0]) if trains else 0

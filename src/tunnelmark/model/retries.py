@@ -1,7 +1,7 @@
-"""Decides what is tried again because the laboratory has spoilt it, how often, and which blocks replace others. Pure.
+"""Decides which trials are attempted again because the laboratory spoilt them, and which blocks replace others. Pure.
 
-Only what is void is repeated: the evidence for that is the laboratory's own (its emulator, its looks at the links, its
-generator, the machine) and never the result of a VPN. A VPN's own failure is a result, and is never repeated.
+Only void attempts are repeated. The evidence for void comes from the laboratory (its emulator, its link checks, its
+generator, the machine), never from a VPN's result. A VPN's own failure is a result, and is never repeated.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tunnelmark.plan.model import Plan, Trial
 from tunnelmark.plan.order import again, replacement
 
 SHARE = 0.5
-"""Attempts beyond the first that a run makes at most, as a share of its planned trials: it takes no more than half as long again."""
+"""How many repeated attempts a run makes at most, as a share of its planned trials: it takes at most half as long again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How many attempts a trial has, and whether one of them is all that was asked (a result, or the VPN's own failure)."""
+    """How many attempts a trial has had, and whether one of them settled it: by a usable result, or by the VPN's own failure."""
 
     count: int
     settled: bool
@@ -34,32 +34,32 @@ class RetryLedger:
         self._spare = -int(-SHARE * len(plan.trials) // 1) - sum(max(one.count - 1, 0) for one in tries.values())
 
     def grow(self, plan: Plan) -> None:
-        """The plan has more blocks from now on, and may make so many more attempts again."""
+        """Continue with a plan that has more blocks, and allow correspondingly more repeated attempts."""
         self._spare += -int(-SHARE * len(plan.trials) // 1) + int(-SHARE * len(self._plan.trials) // 1)
         self._plan = plan
 
     def number(self, trial: Trial) -> int:
-        """The number of its next attempt."""
+        """Return the number of the trial's next attempt, counted from 1."""
         return self._of(trial).count + 1
 
     def note(self, attempt: Attempt) -> None:
-        """An attempt has ended."""
+        """Count an attempt that has ended."""
         before = self._of(attempt.trial)
         self._tries[attempt.trial.id] = Retries(attempt.number, before.settled or not attempt.wanting)
         self._spare -= attempt.number > 1
 
     def new(self, trials: Iterable[Trial]) -> list[Trial]:
-        """The trials without an attempt."""
+        """Return the trials that have had no attempt yet."""
         return [trial for trial in trials if not self._of(trial).count]
 
     def wanting(self, trials: Iterable[Trial]) -> list[Trial]:
-        """The trials whose attempts so far are not what was asked and that may have another, in the order in which to try them."""
+        """Return the trials that were attempted, are not settled, and may be attempted again, in the order to try them."""
         most = self._plan.study.attempts
         found = [trial for trial in trials if 0 < self._of(trial).count < most and not self._of(trial).settled]
         return again(self._plan.study, found)[: max(self._spare, 0)]
 
     def replacement(self, number: int) -> list[Trial]:
-        """The trials of the replacement block of that number (from 1): every arm of each setting that lacks a whole block."""
+        """Return the trials of the replacement block `number` (from 1): all arms of each setting with too few whole blocks."""
         study = self._plan.study
         block = replacement(study, number, len(self._plan.trials))
         known = [*self._plan.trials, *(trial for early in range(1, number) for trial in replacement(study, early, 0))]
@@ -71,7 +71,7 @@ class RetryLedger:
         return [trial for trial in block if _setting(trial) in short]
 
     def settled(self, trials: Iterable[Trial]) -> Collection[str]:
-        """The ids of those that need no other attempt."""
+        """Return the ids of the trials that get no other attempt: they are settled, or have had as many as the study allows."""
         return {
             trial.id
             for trial in trials

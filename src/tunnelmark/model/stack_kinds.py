@@ -1,4 +1,4 @@
-"""What a recorded stack was taken in: by the names of the kernel's functions, which do not change with the VPN."""
+"""Classifies recorded stacks by the work that they show, by the names of kernel functions, which are the same for all VPNs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = (
     "cryptography",
     "other of the program",
 )
-"""What a sample was taken in, in the order of the table."""
+"""The kinds of work that a stack may show, in the order of the table."""
 
 _SOFTIRQ = re.compile(r"^(handle_softirqs|__do_softirq)$")
 _CALLS = (
@@ -36,9 +36,10 @@ _CRYPTOGRAPHY = re.compile(
 
 
 def kind(frames: str) -> str:
-    """What a sample was taken in (see KINDS), by the names of its frames, outermost first, joined by `;`.
+    """Return the kind of work (see KINDS) that a stack shows. `frames`: its function names, outermost first, joined by `;`.
 
-    A soft interrupt is one wherever it began: most begin at the end of a send, whose packets the kernel then carries on.
+    A stack with a soft interrupt counts as one wherever that began: most begin at the end of a send, whose packets the
+    kernel then carries on.
     """
     names = frames.split(";")
     kernel = [name.removesuffix("_[k]") for name in names if name.endswith("_[k]")]
@@ -53,7 +54,7 @@ def kind(frames: str) -> str:
 
 
 def folded_stacks(text: str) -> Counter[str]:
-    """How often each stack was seen, from a folded file: `program;frame;frame... count`."""
+    """Return how often each stack was seen, from the lines of a folded file: `program;frame;frame... count`."""
     found: Counter[str] = Counter()
     for line in text.splitlines():
         stack, _, count = line.rpartition(" ")
@@ -63,7 +64,10 @@ def folded_stacks(text: str) -> Counter[str]:
 
 
 def shares_of(text: str, programs: frozenset[str]) -> dict[str, float]:
-    """Per cent of all samples of a folded file that these programs (by the kernel's names of threads) have, by kind; {} without samples."""
+    """Return the per cent of a folded file's samples that belong to these programs, by kind; {} if the file has no samples.
+
+    `programs` are names of threads, as the kernel has them.
+    """
     stacks = folded_stacks(text)
     total = stacks.total()
     found: Counter[str] = Counter()

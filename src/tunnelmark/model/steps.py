@@ -1,4 +1,4 @@
-"""What is done on a node, as plain data: files, commands and daemons of VPNs and workloads, and the conditions they wait for."""
+"""Describes as plain data what is done on a node: files, commands and daemons, and the conditions that are waited for."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class UnixSocket:
 
 @dataclass(frozen=True, slots=True)
 class LogMatch:
-    """True as soon as the daemon's log holds a match of `pattern` (a regular expression, MULTILINE); of its own daemon only."""
+    """True as soon as the log of the daemon that waits for it matches `pattern` (a regular expression, MULTILINE)."""
 
     pattern: str
 
@@ -62,9 +62,9 @@ Condition = UdpPort | TcpPort | Interface | UnixSocket | LogMatch
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file on a node, written with its folders before any step; private (0600) unless the driver says otherwise.
+    """A file that is written to a node, with its folders, before any step; its mode is 0600 unless the driver sets another.
 
-    Its content is given here, or is read from the operator's staging folder (`from_staging`, a path relative to it).
+    `content` is its text, or `from_staging` names the file to copy, by its path in the operator's staging folder.
     """
 
     node: str
@@ -86,24 +86,24 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class CopyFile:
-    """A text file that one node's steps made is handed to another: an invitation, a key, an address.
+    """Copies a text file that the steps of one node (`source`) made to another one: an invitation, a key, an address.
 
-    It waits for the file. Whatever the operator would carry from machine to machine is carried like this.
+    The step waits until the file exists. It does what an operator does who carries a file from machine to machine.
     """
 
     source: str
     path: PurePosixPath
-    node: str  # that gets it
+    node: str  # the node that gets the file
     to: PurePosixPath
     mode: int = 0o600
 
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """A process kept for the life of the deployment; it runs in the foreground and logs to stdout/stderr.
+    """A process that runs as long as the deployment, in the foreground; it logs to stdout and stderr.
 
-    `ready` is what the following phases may rely on; it does not prove that the VPN works. `control` says that nodes meet
-    through it but that it carries none of their data: a control server, a supernode, a controller.
+    The next phase begins when `ready` is true (at once if None); that does not prove that the VPN works.
+    `control`: nodes find each other through it, but it carries none of their data (a control server, a supernode).
     """
 
     node: str
@@ -116,10 +116,9 @@ class Daemon:
 
 @dataclass(frozen=True, slots=True)
 class CommandSucceeds:
-    """A command of the VPN's own that ends with 0 once something is true: it is asked again and again until then.
+    """A command that is run again and again until it ends with exit code 0. It must only look, and change nothing.
 
-    As `settled` it says that the path is the one that will be kept; as a step it holds the next phase up until then.
-    It must only look.
+    In `Deployment.converged` it shows that the VPN has reached the path that it keeps. As a step it delays the next phase.
     """
 
     node: str

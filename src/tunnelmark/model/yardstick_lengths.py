@@ -1,4 +1,4 @@
-"""The machine's yardsticks: what each measures, how long it took, and how that is said. Plain data."""
+"""Defines the machine's yardsticks: what each measures, its result, and how a duration is printed. Plain data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 PACKET = 1420
-"""Bytes of a packet of which the ciphers and the TUN device are asked: a full one inside of WireGuard on Ethernet."""
+"""Bytes of the packet for the ciphers and the TUN device: the largest one inside WireGuard on Ethernet."""
 
 TITLES: Mapping[str, str] = {
     "system call": "a system call that does nothing",
@@ -21,12 +21,12 @@ TITLES: Mapping[str, str] = {
     "TUN write": "to write one to a TUN device, and on into a socket",
     "veth": "a packet of 64 bytes, from a socket over a veth pair into another one",
 }
-"""What each takes, in words; in this order they are shown."""
+"""What each yardstick measures, in words, in the order in which they are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """What a yardstick showed, in nanoseconds: the median of its slices, and their quartiles."""
+    """The result of a yardstick in nanoseconds: the median (`value`) of its slices, and their quartiles (`low`, `high`)."""
 
     value: float
     low: float
@@ -34,6 +34,6 @@ class Length:
 
 
 def length(ns: float) -> str:
-    """Nanoseconds in the unit that suits them, with three figures."""
+    """Return a duration, given in nanoseconds, as text with three significant digits, in ns, µs or ms."""
     factor, unit = next(((f, u) for f, u in ((1e6, "ms"), (1e3, "µs")) if ns >= f), (1.0, "ns"))
     return f"{float(f'{ns / factor:.3g}'):g} {unit}"

@@ -1,1 +1,1 @@
-"""Run: carries a plan out, block by block, and hands every attempt on as data."""
+"""Carries out a plan, block by block, and hands on the result of every attempt as plain data."""

@@ -1,4 +1,4 @@
-"""Work that goes on during a block of code, and ends with it."""
+"""Runs coroutines in the background of a block of code, and ends them with it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _Result = TypeVar("_Result")
 
 @asynccontextmanager
 async def background(*work: Coroutine[Any, Any, Any]) -> AsyncIterator[tuple[asyncio.Task[Any], ...]]:
-    """Tasks for the length of the block: what has not ended by then is cancelled, and its end is waited for.
+    """Run coroutines as tasks during the block; at its end, cancel those that still run, and wait until they have ended.
 
-    What a task raises is its caller's to ask for (`task.result()`, or by awaiting it): unlike in a TaskGroup, one that fails does
-    not end the others, and its error is raised as itself and not in a group.
+    The caller must ask for a task's error, by `task.result()` or by awaiting it. Unlike in a TaskGroup, a task that fails
+    does not end the others, and its error is raised as itself and not in a group.
     """
     tasks = tuple(asyncio.create_task(one) for one in work)
     try:
@@ -27,13 +27,17 @@ async def background(*work: Coroutine[Any, Any, Any]) -> AsyncIterator[tuple[asy
 
 
 async def together(*work: Coroutine[Any, Any, Any]) -> None:
-    """All of some work at once; the first failure cancels the rest and is raised as itself."""
+    """Run all coroutines at the same time and wait for them; the first error cancels the others, and is raised as itself."""
     async with background(*work) as tasks:
         await asyncio.gather(*tasks)
 
 
 async def to_its_end(work: Awaitable[_Result]) -> _Result:
-    """What has begun is carried out even if its caller is stopped meanwhile: what undoes it comes after it."""
+    """Wait until `work` has ended, even if the caller is cancelled meanwhile, and return its result.
+
+    If the caller is cancelled, CancelledError is raised only after `work` has ended. So code that undoes the work
+    starts after it. A second cancellation ends the wait at once, while `work` goes on.
+    """
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""Puts a VPN on a lab: gives a driver its nodes, and makes a `RunningDeployment` of what the driver says."""
+"""Deploys a VPN on a lab: gives the nodes to a driver, and makes a `RunningDeployment` from its answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ __all__ = ["FOLDER", "STAGING", "RunningDeployment", "deploy", "log_end", "mesh_
 
 
 def mesh_of(lab: Lab, *, ipv6: bool = False) -> Mesh:
-    """The lab's nodes as a driver sees them, but those that forward, with underlay addresses of one kind: the hub first."""
+    """Return the lab's nodes as a driver sees them: the hub first, without nodes that forward.
+
+    Their underlay addresses are IPv6 if `ipv6`, else IPv4.
+    """
     overlay = IPv4Network(base.OVERLAY)
     hub = lab.topology.hub
     nodes = [node for node in lab.nodes if node not in lab.topology.forwards]
@@ -54,10 +57,11 @@ def prepare(
     programs: Mapping[str, str] | None = None,
     logs_are: str = BESIDE,
 ) -> RunningDeployment:
-    """A VPN ready to be started on a lab, with fresh keys; its daemons' logs go to a folder.
+    """Return a VPN that is ready to be started on a lab, with fresh keys; its daemons' logs go to the folder `logs`.
 
-    `cascade`: with several tunnels on a chain; `behind_gateways`: with one between two nodes that forward for the ends.
-    `programs`: paths of programs of its own, by name. `logs_are` says in words where the logs are, for the hint of an error.
+    `normalised`: all overlay interfaces get the same MTU and queue. `inner`: a network to be made on top of the overlay.
+    `cascade`: several tunnels on a chain of nodes. `behind_gateways`: one tunnel between two nodes that forward for the ends.
+    `programs`: paths of the programs to be used, by name. `logs_are`: where the logs are, in words, for the hints of errors.
     """
     part = with_own(driver.part(options), programs or {})
     path = path_of(part.recipe, part.strict, part.own)
@@ -84,7 +88,7 @@ async def deploy(
     cascade: Cascade | None = None,
     behind_gateways: bool = False,
 ) -> AsyncIterator[RunningDeployment]:
-    """A VPN on a lab, answering in every direction; it ends with its lab."""
+    """Deploy a VPN on a lab, and wait until pings are answered in every direction; it ends when the lab ends."""
     logs.mkdir(parents=True, exist_ok=True)
     tunnel = prepare(
         *(lab, driver, options, logs),
@@ -100,7 +104,7 @@ async def deploy(
 
 
 def log_end(folder: Path, characters: int = 2000) -> str:
-    """The end of every daemon's log in a trial's folder, as a failure's evidence."""
+    """Return the last characters of every daemon's log in a trial's folder, to show why it failed; "" if all are empty."""
     parts = []
     for path in sorted(folder.glob("daemon.*.log")):
         if text := path.read_text(errors="replace").strip():

@@ -1,6 +1,6 @@
-"""The traffic of one trial, on a deployment that has converged: served, driven, collected, read, and checked.
+"""Carries out the traffic of one trial on a deployment that has converged, collects the results, and checks them.
 
-What has come to light so far is kept in `Evidence`: an error that ends a trial takes nothing of it away.
+All that is known so far is kept in `Evidence`, so that nothing is lost if an error ends the trial.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _ALGORITHM = re.compile(r"^\s+(?:ts |sack |ecn |ecnseen |fastopen )*(\w+) ", re.
 
 @dataclass(slots=True)
 class Clock:
-    """Wall seconds of a trial by phase (`model.attempt.PHASES`)."""
+    """Measures how many wall seconds each phase of a trial takes (`model.attempt.PHASES`)."""
 
     phases: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
     told: Callable[[str], object] = lambda _: None
-    """Is called with each phase that begins."""
+    """Called with the name of each phase that begins."""
 
     @contextmanager
     def phase(self, name: str, shown: str = "") -> Iterator[None]:
-        """Add the seconds that the `with` block takes to a phase, also when it ends in an error; progress shows the phase as `shown`, where that differs."""
+        """Add the seconds that the `with` block takes to a phase, even if it raises. `shown`: the phase's name for `told`."""
         begun = time.monotonic()
         self.told(shown or name)
         try:
@@ -60,21 +60,21 @@ class Clock:
             self.phases[name] += time.monotonic() - begun
 
     def move(self, source: str, target: str, seconds: float) -> None:
-        """Book seconds of one phase on another."""
+        """Move seconds from the phase `source` to the phase `target`."""
         self.phases[source] -= seconds
         self.phases[target] += seconds
 
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
-    """What a trial is made with: the driver and workload it names, their options, and the machine's limits."""
+    """All that a trial is made with: its driver and workload, their options, and limits."""
 
     driver: Driver[Any]
     options: Options
     workload: Workload[Any]
     use_options: Options
     ready_timeout: float
-    """Seconds within which every node must answer every other."""
+    """Seconds within which the deployment must answer pings in every direction; it may take as long to converge."""
 
     socket_buffer: int
     """Bytes of the largest socket buffer that a program may ask for."""
@@ -82,18 +82,18 @@ class TrialSpec:
     collectors: tuple[Collector, ...] = ()
 
     alone: bool = False
-    """True on a machine where only the lab runs: what threads of the kernel do is done for the lab."""
+    """True on a machine where only the lab runs: then all work of kernel threads counts as the lab's."""
 
     link_seed: int = 0
-    """What emulated links do to packets is the same for all arms of a block."""
+    """The seed of the links' random decisions: the same for all arms of a block."""
 
     told: Callable[[str], object] = lambda _: None
-    """Is called with each phase that begins."""
+    """Called with the name of each phase that begins."""
 
 
 @dataclass(slots=True)
 class Evidence:
-    """What a trial has brought to light so far, by the names of `Attempt`."""
+    """What is known of a trial so far; fields that `Attempt` has as well mean the same."""
 
     samples: tuple[Sample, ...] = ()
     first_packet: dict[str, float] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Evidence:
     notes: dict[str, str] = field(default_factory=dict)
     limits: dict[str, float] = field(default_factory=dict)
     away: frozenset[str] = frozenset()
-    """The middle node's ports to what the trial's own events take down."""
+    """The middle node's ports to interfaces that the trial's own events take down."""
 
     counted: tuple[LinkCounts, ...] = ()
     graded: Graded | None = None
@@ -109,7 +109,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What the traffic of a trial runs through, from which node to which, and the folder of its raw output."""
+    """The lab, the deployment and the two ends of a trial's traffic, and the folder of its raw output."""
 
     lab: Lab
     tunnel: RunningDeployment
@@ -119,9 +119,10 @@ class Course:
 
 
 async def measure(course: Course, spec: TrialSpec, clock: Clock, evidence: Evidence) -> None:
-    """Carry out a trial's traffic; the samples are in `evidence` at the end, unless an error says why there are none.
+    """Carry out a trial's traffic, and put its samples into `evidence`.
 
-    TrialVoid where the laboratory is to blame, another TrialError where VPN or workload are.
+    Raises TrialVoid if the laboratory is to blame that there is no result, and another TrialError if the VPN or the
+    workload is.
     """
     lab, tunnel = course.lab, course.tunnel
     with clock.phase("server"):
@@ -139,7 +140,7 @@ async def measure(course: Course, spec: TrialSpec, clock: Clock, evidence: Evide
         seconds, watched = await _drive(course, runner, collection, clock, evidence, alone=spec.alone)
         with clock.phase("collect"):
             await tunnel.unless_dead(runner.finish())
-    except WorkloadFailed as error:  # a client may well hang because of what the link or the machine did
+    except WorkloadFailed as error:  # the link or the machine may be the reason that a client hung
         try:
             await _grade(lab, spec, evidence)
         except TrialVoid as void:
@@ -159,7 +160,7 @@ async def measure(course: Course, spec: TrialSpec, clock: Clock, evidence: Evide
     _check_workload_sockets(reading.congestion_control, str(getattr(spec.use_options, "congestion_control", CUBIC)))
     _check_sender(reading.starved, grades.outside(graded, bare=spec.driver.name == DIRECT))
     watched = shifted(watched, reading.warmup)
-    if not spec.workload.at_once and not traffic.events:  # what happens to a node may well change the path
+    if not spec.workload.at_once and not traffic.events:  # an event may change the path
         check_path(lab, tunnel, watched, among_ends=bool(further_ends))
     _check_result(spec, watched, collection)
     evidence.samples = (*reading.samples, *watched)
@@ -189,7 +190,7 @@ async def _drive(
     *,
     alone: bool,
 ) -> tuple[float, tuple[Sample, ...]]:
-    """The client from its start to its end, while collectors look: its seconds, and what they saw."""
+    """Run the client while the collectors watch; return how many seconds it ran, and the collectors' samples."""
     lab = course.lab
     with clock.phase("server"):
         before = interference.glance(lab.cpu_seconds())
@@ -200,11 +201,11 @@ async def _drive(
             await lab.zero()
             before = interference.glance(lab.cpu_seconds())
         begun = time.monotonic()
-        with clock.phase("collect", shown="measure"):  # warm-up and window are known, and booked, when it was read
+        with clock.phase("collect", shown="measure"):  # moved to `warmup` and `measure` once the result was read
             await course.tunnel.unless_dead(runner.drive())
     finally:
         seconds = time.monotonic() - begun
-        # What collectors make of what they saw disturbs nothing any more.
+        # The host is measured up to here: the collectors' evaluation, which follows, disturbs nothing any more.
         after = interference.glance(lab.cpu_seconds())
         with clock.phase("collect"):
             watched = await collection.end()
@@ -217,10 +218,10 @@ async def _drive(
 
 
 async def _grade(lab: Lab, spec: TrialSpec, evidence: Evidence) -> Graded:
-    """What a result of the trial is worth, by what the link and the machine did; TrialVoid if nothing."""
+    """Return the trial's grade, by what the link and the machine did; raises TrialVoid if it is void."""
     reports = await lab.link_reports()
     evidence.counted = LinkCounts.of(reports)
-    if (trouble := emulator_health.trouble(reports, evidence.away)) is not None:  # lost though no profile asked for it
+    if (trouble := emulator_health.trouble(reports, evidence.away)) is not None:  # packets that no profile asked to drop
         raise TrialVoid(trouble, hint=_LATE)
     metrics = spec.workload.metrics_with(spec.use_options)
     graded = grades.graded(metrics, lab.profile, grades.met(reports, evidence.host))
@@ -231,7 +232,7 @@ async def _grade(lab: Lab, spec: TrialSpec, evidence: Evidence) -> Graded:
 
 
 def _read(runner: WorkloadRunner, spec: TrialSpec) -> Reading:
-    """What the workload's output says; an error says how the client ended, too."""
+    """Read the result from the workload's output; an error's message also says how the client ended."""
     try:
         return spec.workload.read(runner.outputs(), spec.use_options)
     except TrialError as error:
@@ -239,7 +240,7 @@ def _read(runner: WorkloadRunner, spec: TrialSpec) -> Reading:
 
 
 async def _check_tunnel_sockets(lab: Lab) -> None:
-    """TrialVoid if a TCP connection of the VPN itself does not use the lab's congestion control."""
+    """Raise TrialVoid if a TCP connection of the VPN itself does not use the lab's congestion control."""
     shown = await asyncio.gather(*(node.run(["ss", "-tinH", "state", "established"]) for node in lab.nodes.values()))
     used = {name for done in shown for name in _ALGORITHM.findall(done.stdout)}
     if used - {CUBIC}:
@@ -247,22 +248,23 @@ async def _check_tunnel_sockets(lab: Lab) -> None:
 
 
 def _check_workload_sockets(used: Sequence[str], wanted: str) -> None:
-    """TrialVoid if the workload's TCP used another congestion control than was asked for."""
+    """Raise TrialVoid if the workload's TCP used another congestion control than `wanted`."""
     if wrong := sorted(set(used) - {wanted}):
         raise TrialVoid(f"the workload's TCP used {', '.join(wrong)}, not {wanted}", hint=_SOCKETS)
 
 
 def _check_sender(starved: str, outside: str) -> None:
-    """TrialVoid if the sender fell short and something outside of its node explains it; else that is a result."""
+    """Raise TrialVoid if the sender did not reach its rate and `outside` of its node there is a reason; else it is a result."""
     if starved and outside:
         raise TrialVoid(f"{starved}: {outside}", hint="ask for a lower rate, or try on a quiet machine")
 
 
 def check_path(lab: Lab, tunnel: RunningDeployment, watched: Sequence[Sample], *, among_ends: bool = False) -> None:
-    """WorkloadFailed if traffic went another way than the arm is called by; where routers filter, a VPN takes the way that it finds.
+    """Raise WorkloadFailed if the traffic did not take the path (direct or relayed) by which the arm is named.
 
-    To try again until it goes as it is called would select its results. On the bare link, where no VPN chooses, it is TrialVoid.
-    `among_ends`: the workload has further ends, of which the relay may be one.
+    It is a failure, not void: to try again until the path is right would select the VPN's results. On the bare link, where
+    no VPN chooses the path, TrialVoid is raised. Where routers filter, a direct arm may use any path that it finds.
+    `among_ends`: the workload has further ends, one of which may be the relay, so a relayed arm is not checked.
     """
     seen = {sample.metric: sample.value for sample in watched if sample.time is None}
     relayed = tunnel.relayed
@@ -279,7 +281,10 @@ def check_path(lab: Lab, tunnel: RunningDeployment, watched: Sequence[Sample], *
 
 
 def _check_result(spec: TrialSpec, watched: Sequence[Sample], collection: Collection | CollectionOverHosts) -> None:
-    """If what the workload leaves to collectors was not seen: TrialVoid where the machine refused the collector, else WorkloadFailed."""
+    """Raise an error if a collector did not deliver a primary metric that the workload leaves to it.
+
+    It is TrialVoid if the machine did not let the collector work, else WorkloadFailed.
+    """
     own = {metric.name for metric in spec.workload.metrics_with(spec.use_options) if metric.primary}
     promised = {metric.name for collector in spec.collectors for metric in collector.metrics}
     absent = sorted((own & promised) - {sample.metric for sample in watched if sample.time is None})

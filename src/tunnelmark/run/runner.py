@@ -1,4 +1,4 @@
-"""The block loop: takes the trials of a plan in their order, one at a time, and hands each attempt on."""
+"""Runs the trials of a plan block by block, one at a time, and hands on each attempt."""
 
 from __future__ import annotations
 
@@ -26,62 +26,64 @@ from tunnelmark.vpns.base import Driver
 from tunnelmark.workloads.base import Asset, Endpoints, Workload
 
 BETWEEN = 0.35
-"""Seconds that a trial takes in addition to its traffic, for the first estimate; the run itself measures them."""
+"""Seconds that a trial takes in addition to its traffic: for the first estimate only; later the run measures them."""
 
 ROUND_TRIPS = 15
-"""More for each round trip of its path: routes, handshakes, iperf3's own exchanges, and what is lost of them. That is the mean
-of 135 trials of `cascade` over 120 and 240 ms; the median is 11."""
+"""How many round-trip times a trial takes in addition: routes, handshakes, iperf3's exchanges, and what is lost of them.
 
-_HALVES = 4  # blocks from which on the links are looked at in the middle, too
+It is the mean of 135 trials of `cascade` over 120 and 240 ms; the median is 11.
+"""
+
+_HALVES = 4  # a run of at least so many blocks checks the links in the middle, too
 
 
 class ProgressListener(Protocol):
-    """Who wants to know how the run goes."""
+    """Receives the progress of a run."""
 
     def begin(self, trial: Trial) -> None:
         """A trial begins."""
 
     def phase(self, trial: Trial, name: str) -> None:
-        """A trial, the one that has begun or one that is prepared for later, is in another phase (`model.attempt.PHASES`)."""
+        """A trial enters a phase (`model.attempt.PHASES`): the one that has begun, or one that is prepared for later."""
 
     def end(self, attempt: Attempt) -> None:
-        """A trial has ended, and its attempt is safe on the disk."""
+        """An attempt at a trial has ended, and is written to the disk."""
 
     def block(self, attempts: Sequence[Attempt]) -> None:
-        """All trials of a block have had their first attempt in this session; these are what came of them."""
+        """All trials of a block have had their first attempt; `attempts` are those of this session."""
 
     def more(self, trials: Sequence[Trial]) -> None:
-        """A block is added, in place of one with void trials."""
+        """A replacement block with these trials is added, because some blocks lack results."""
 
     def longer(self, trials: Sequence[Trial]) -> None:
-        """The plan has these trials, too, because its ratios are not precise yet or there is time."""
+        """Blocks with these trials are added to the plan, because its ratios are not precise yet or there is time left."""
 
 
 class LinkStates(Protocol):
-    """What is known of the links, which were looked at before the trials."""
+    """The results of the link checks, which were made before the trials, and the means to repeat them."""
 
     def trouble(self, trial: Trial) -> str | None:
-        """Why a trial's link is not what it says; None if it is."""
+        """Say why a trial's link is not verified; None if it is."""
 
     async def again(self, trial: Trial) -> None:
-        """Look once more at a trial's link, if that may be done yet."""
+        """Check a trial's link once more, if another check of it is allowed."""
 
     async def halfway(self) -> None:
-        """Look at all links in the middle of the run."""
+        """Check all links again in the middle of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What the names in a plan refer to: drivers, workloads, collectors; and the machine's socket buffer limit in bytes."""
+    """The drivers, workloads and collectors that a plan names, and the machine's limit of a socket buffer in bytes."""
 
     drivers: Mapping[str, Driver[Any]]
     workloads: Mapping[str, Workload[Any]]
     socket_buffer: int
     collectors: Mapping[str, watch.Collector] = field(default_factory=collectors)
-    alone: bool = False  # on this machine only the lab runs
+    alone: bool = False  # nothing but the lab runs on this machine
 
     def parts(self, plan: Plan, trial: Trial) -> TrialSpec:
-        """What one trial is made with."""
+        """Return the driver, the workload, their options and the limits with which one trial is made."""
         driver, workload = self.drivers[trial.arm.vpn], self.workloads[trial.use.workload]
         return TrialSpec(
             driver,
@@ -96,14 +98,14 @@ class RunContext:
         )
 
     def watching(self, chosen: Sequence[str], workload: Workload[Any]) -> tuple[watch.Collector, ...]:
-        """The collectors of a workload's trials: those that were chosen, and those that it needs for its own metrics."""
+        """Return the collectors of a workload's trials: the chosen ones, and those that its own metrics need."""
         return tuple(self.collectors[name] for name in dict.fromkeys((*chosen, *workload.watch)))
 
     def due(self, trials: Sequence[Trial]) -> Iterator[Trial]:
-        """Which of the trials to come must be prepared before the first of them is measured.
+        """Return those of the coming trials that must be prepared before the first of them is measured.
 
-        A VPN that needs time to settle does so while earlier trials are measured. It is started between two
-        trials, never during one, and an idle mesh sends a few packets a second on links of its own.
+        A VPN that needs time to converge does so while earlier trials are measured. It is started between two trials, never
+        during one. It disturbs little: an idle mesh sends a few packets a second, on its own links.
         """
         ahead = 0.0
         for place, trial in enumerate(trials[1:]):
@@ -114,22 +116,25 @@ class RunContext:
             ahead += self.seconds(trials[place + 1])
 
     def part(self, arm: Arm) -> Requirement:
-        """What must be installed for an arm."""
+        """Return the programs that must be installed for an arm."""
         driver = self.drivers[arm.vpn]
         part = driver.part(driver.options.model_validate(arm.options))
-        # Two arms of one VPN then have programs of their own, and a record each.
+        # Then two arms of one VPN can have different programs, and each arm has its own record of them.
         return replace(with_own(part, arm.programs), name=f"{part.name} ({arm.name})") if arm.programs else part
 
     def missing(self, arm: Arm) -> MissingPart | None:
-        """Which program of an arm's VPN is not there, if any."""
+        """Return the program of an arm's VPN that is not installed; None if none is missing."""
         return status.missing(self.part(arm))
 
     def lacks(self, use: WorkloadUse) -> MissingPart | None:
-        """Which program of a workload is not there, if any."""
+        """Return the program of a workload that is not installed; None if none is missing."""
         return status.missing(self.workloads[use.workload].part)
 
     def assets(self, plan: Plan) -> Iterator[tuple[Asset, str]]:
-        """What the plan's workloads need beforehand, each with the recipe that brings its programs."""
+        """Return the assets that the plan's workloads need, each with the recipe of its programs.
+
+        Workloads whose programs are missing are left out.
+        """
         for use in plan.study.workloads:
             workload = self.workloads[use.workload]
             if self.lacks(use) is None:
@@ -137,12 +142,12 @@ class RunContext:
                 yield from ((asset, workload.recipe) for asset in workload.assets_with(options))
 
     def searches(self, use: WorkloadUse) -> bool:
-        """Whether a workload looks for the most that a link carries."""
+        """Whether a workload searches for the highest rate that a link carries."""
         workload = self.workloads[use.workload]
         return workload.searches(workload.options.model_validate(use.options))
 
     def seconds(self, trial: Trial) -> float:
-        """Seconds of traffic that a trial plans, warm-up included."""
+        """Return how many seconds of traffic a trial plans, warm-up included."""
         workload = self.workloads[trial.use.workload]
         source, target = trial.topology.nodes[0], trial.topology.nodes[-1]
         nowhere = Endpoints.between(source, target)
@@ -150,7 +155,7 @@ class RunContext:
         return traffic.window + traffic.warmup
 
     def besides(self, trial: Trial) -> float:
-        """Seconds that a trial is likely to take in addition to its traffic, without what a VPN needs to converge."""
+        """Estimate the seconds that a trial takes in addition to its traffic, without the VPN's convergence."""
         return BETWEEN + ROUND_TRIPS * round_trip(crossed(trial.topology, trial.profile))
 
 
@@ -168,13 +173,16 @@ async def carry_out(
     calm: Callable[[], Awaitable[None]],
     more: Callable[[Plan], Plan | None] = lambda _: None,
 ) -> None:
-    """Run every trial of the plan that needs an attempt yet; `tries` are those that there are, by the trial's id.
+    """Run every trial of the plan that still needs an attempt.
 
-    What the laboratory spoils is tried again at the end of its block, and blocks that stay without a result are replaced,
-    both as far as the study says. `ready` is called before each trial and may refuse by raising; `keep` makes an attempt
-    safe before the next trial begins. Raw output of a trial goes to `raw/ID`. A trial whose link is not verified waits for
-    the end of its block, and is void if it is not verified then. `calm` waits, within bounds, for other work to end.
-    When all blocks were run, `more` says by which plan to go on: the same with further blocks; None: there are enough.
+    Trials that the laboratory spoils are attempted again at the end of their block. Blocks that still lack results are
+    replaced. The study limits both. A trial whose link is not verified waits for the end of its block, and is void if the
+    link is not verified then.
+
+    `tries`: the attempts of earlier sessions, by the trial's id. `raw`: a trial's raw output goes to the subfolder of its id.
+    `ready` is called before each trial, and may end the run by raising. `keep` saves an attempt before the next trial begins.
+    `calm` waits, for a limited time, until other work on the machine ends. `more` is called when all blocks were run: it
+    returns the plan with further blocks, or None if there are enough.
     """
     run = _Run(plan, context, labs, raw, RetryLedger(plan, tries), ready, keep, listener, links, calm)
     blocks = [[trial for trial in plan.trials if trial.block == block] for block in range(1, plan.study.blocks + 1)]
@@ -196,7 +204,7 @@ async def carry_out(
 
 
 class _Run:
-    """A run in progress: what it is made with, and the deployments that are up already."""
+    """A run in progress, with the deployments that were prepared ahead."""
 
     def __init__(
         self,
@@ -220,13 +228,13 @@ class _Run:
         self._prepared: dict[str, PreparedTrial] = {}
 
     def longer(self, plan: Plan, added: Sequence[Trial]) -> None:
-        """Go on by `plan`, which has the trials `added` in addition."""
+        """Continue with `plan`, which has the further trials `added`."""
         self._plan = plan
         self.ledger.grow(plan)
         self._listener.longer(added)
 
     async def block(self, trials: Sequence[Trial], following: Sequence[Trial]) -> None:
-        """Every trial of a block that has no attempt, and then those again that are void, in another order."""
+        """Run the trials of a block that have no attempt; then repeat the void ones, in another order."""
         attempts: list[Attempt] = []
         new = self.ledger.new(trials)
         if new:
@@ -244,12 +252,12 @@ class _Run:
             await self._in_turn(wanting, following)
 
     async def provable(self, trials: Sequence[Trial]) -> list[Trial]:
-        """The trials whose link is verified, if need be by one more look."""
+        """Return the trials whose link is verified, after one more check of links that were not."""
         await self._look_again(trials)
         return [trial for trial in trials if self._links.trouble(trial) is None]
 
     async def _look_again(self, trials: Sequence[Trial]) -> None:
-        """Look once more at each link of these trials that is not verified."""
+        """Check each link of these trials once more that is not verified."""
         for trial in {(trial.profile.name, trial.topology.name): trial for trial in trials}.values():
             if self._links.trouble(trial) is not None:
                 await self._links.again(trial)
@@ -264,7 +272,7 @@ class _Run:
             self._listener.begin(trial)
             if (error := self._hindrance(trial)) is not None:
                 if (prepared := self._prepared.pop(trial.id, None)) is not None:
-                    await prepared.end()  # its link was found outside since
+                    await prepared.end()  # since then a check found its link outside of a tolerance
                 ended = refused(trial, error, self.ledger.number(trial))
             else:
                 ended = await self._prepared.pop(trial.id).measure()

@@ -1,7 +1,7 @@
-"""One trial from a fresh lab to its attempt: lab, deployment, readiness, traffic, end.
+"""Carries out one attempt at a trial: makes the lab, deploys the VPN, waits until it answers, runs the traffic, ends the lab.
 
-Whatever goes wrong becomes data: the attempt says which error, with its hint and the end of the
-daemons' logs. Nothing is tried twice here; the loop may attempt a trial again that the laboratory has spoilt.
+Errors become data: the attempt has the error with its hint, and the ends of the daemons' logs. Nothing is repeated here:
+`run.runner` attempts a trial again that the laboratory has spoilt.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _SPOILT = "keep the machine quiet; the emulator's reports are in emulator.middle
 
 
 class PreparedTrial:
-    """A trial whose lab and deployment are up, to be measured now or when others have been.
+    """A trial whose lab and deployment are up. It can be measured at once, or after other trials.
 
-    Made by `prepare`; `measure` gives the attempt, whatever has failed since.
+    `prepare` makes it. `measure` always returns an attempt: errors, those of `prepare` too, are part of it.
     """
 
     def __init__(self, labs: Labs, trial: Trial, spec: TrialSpec, raw: Path, number: int) -> None:
@@ -54,7 +54,10 @@ class PreparedTrial:
         self._converging: asyncio.Future[None] | None = None
 
     async def prepare(self) -> None:
-        """Lab, deployment, readiness; a failure is kept for `measure`. Converging goes on by itself."""
+        """Make the lab, deploy the VPN, and wait until it answers; a failure is kept for `measure`.
+
+        The deployment converges in the background, after this has returned.
+        """
         self._raw.mkdir(parents=True)
         self._labs.watch()
         try:
@@ -66,7 +69,7 @@ class PreparedTrial:
         trial, spec = self._trial, self._spec
         ipv6 = trial.arm.underlay == "ipv6"
         with self._clock.phase("lab"):
-            # What a VPN is compared with is what the links carry; through address translation nothing could be sent to a node.
+            # Direct shows what the links carry, so its routers are open: nothing could be sent to a node behind address translation.
             bare = trial.arm.vpn == DIRECT
             lab = self._lab = await self._labs.up(
                 trial.topology.open if bare else trial.topology,
@@ -94,10 +97,10 @@ class PreparedTrial:
             await tunnel.answer(spec.ready_timeout)
             self._evidence.first_packet = dict(tunnel.first_packet)
         self._converging = asyncio.create_task(tunnel.wait_converged(spec.ready_timeout))
-        self._converging.add_done_callback(_seen)  # a run that is stopped asks for it no more
+        self._converging.add_done_callback(_seen)  # a run that is stopped never asks for its result
 
     async def measure(self) -> Attempt:
-        """Wait until the deployment has converged, carry out the traffic, end the lab."""
+        """Wait until the deployment has converged, carry out the traffic, end the lab, and return the attempt."""
         source, target = self._trial.topology.nodes[0], self._trial.topology.nodes[-1]
         started = time.time()
         try:
@@ -134,7 +137,7 @@ class PreparedTrial:
                 if not self._spec.workload.at_once:
                     await self._converging
             except NotReady:
-                # Through routers that filter it may never find the path that it looks for; which one it has is measured.
+                # Through routers that filter, a VPN may never find a direct path: then the path that it has is measured.
                 if not self._trial.topology.filtered:
                     raise
         traffic = Course(self._lab, self._tunnel, source, target, self._raw)
@@ -144,7 +147,10 @@ class PreparedTrial:
             raise TrialVoid(why, hint=_LOST)
 
     async def _blamed(self, error: TrialError | LabError) -> TrialError | LabError:
-        """The error, or that the trial is void if the lab failed, lost its hosts, or spoilt it; LabError if nothing can go on."""
+        """Return the error, or a TrialVoid in its place if the lab failed, lost a host, or spoilt the trial.
+
+        Raises LabError if no further trial is possible.
+        """
         why = await self._labs.check()
         if self._lab is not None:
             why = await self._lab.lost() or why
@@ -157,12 +163,12 @@ class PreparedTrial:
         return error
 
     def _unasked(self, error: TrialError) -> bool:
-        """Whether `measure` has not asked what link and machine did: it does where a workload's traffic has failed."""
+        """Whether nothing has checked yet if the link or the machine caused this error: `measure` does so if traffic failed."""
         before = isinstance(error, WorkloadFailed) and not self._evidence.host
         return before or isinstance(error, (NotReady, SetupFailed, DaemonDied))
 
     async def _spoilt(self) -> str:
-        """What the links or the machine did since the trial began that explains any failure; "" if nothing does."""
+        """Say what the links or the machine did since the trial began that may explain any failure; "" if nothing does."""
         if self._lab is None:
             return ""
         try:
@@ -170,15 +176,16 @@ class PreparedTrial:
                 return lost
             host = (
                 await self._stood_still(self._lab) or self._evidence.host
-            )  # the latter alone where other hosts are in it
+            )  # `_evidence.host` is used if the nodes are on other hosts
         except LabError as ended:
             return ended.message
         return grades.spoilt(self._lab.profile, host)
 
     async def _stood_still(self, lab: Lab) -> dict[str, float]:
-        """What the machine took of the time that a deployment is given; {} if unseen.
+        """Return the machine's pauses since the trial began (see `Attempt.host`); {} if they were not measured.
 
-        One that fails sooner, as a daemon that dies when its first traffic comes, has failed by a pause no more than one that waits.
+        `pause_share` counts them as a share of at least `ready_timeout`: a deployment that fails early, such as by a daemon
+        that dies at its first traffic, is judged by the same limit as one that waits for all of that time.
         """
         now = time.monotonic()
         if not (host := await lab.stood_still(self._begun, now)):
@@ -198,20 +205,20 @@ class PreparedTrial:
 
 
 def _seen(ended: asyncio.Future[None]) -> None:
-    """Take note of how it ended; else asyncio prints an error that no one has asked for."""
+    """Read the future's exception, so that asyncio does not print it as one that was never retrieved."""
     if not ended.cancelled():
         ended.exception()
 
 
 async def prepare(labs: Labs, trial: Trial, spec: TrialSpec, raw: Path, number: int = 1) -> PreparedTrial:
-    """Make a trial's lab and deployment; its raw output goes to the folder `raw`, which must be new."""
+    """Make a trial's lab and deployment; its raw output goes to the folder `raw`, which must not exist yet."""
     prepared = PreparedTrial(labs, trial, spec, raw, number)
     await prepared.prepare()
     return prepared
 
 
 def refused(trial: Trial, error: TunnelmarkError, number: int = 1) -> Attempt:
-    """The attempt of a trial that could not even begin: a part of it is missing, or its link is not what it says."""
+    """Return the attempt at a trial that could not begin, because a program is missing or its link is not verified."""
     return Attempt(
         trial=trial,
         outcome="void" if isinstance(error, TrialVoid) else "failed",

@@ -1,4 +1,4 @@
-"""A deployment while it is up: its steps are carried out, it answers, it settles, and parts of it are started again."""
+"""Runs a deployment: carries out its steps, waits until it answers and has converged, and restarts parts of it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from tunnelmark.vpns.direct import UNDERLAY_INTERFACE
 from tunnelmark.workloads.base import FOLDER as WORKLOAD_FOLDER
 
 NORMAL = {"mtu": 1280, "txqueuelen": 500}
-"""Of every normalised overlay interface: the MTU in bytes that IPv6 asks of any link (RFC 8200 section 5), so that all
-can have it, and the packets that a TUN device queues unless set otherwise (Linux: drivers/net/tun.c)."""
+"""Settings of every normalised overlay interface. `mtu`: bytes; the least that IPv6 requires of a link (RFC 8200 section 5),
+so that all VPNs can have it. `txqueuelen`: packets; the default of a TUN device (Linux: drivers/net/tun.c)."""
 
 _PING_INTERVAL = "0.01"  # seconds between readiness pings; bounds the error of the time to first packet
-_FEW = 12  # nodes of which each two ping each other
-_ASK_EVERY, _ASK_TIMES = 10, 100_000  # milliseconds, and how often, while the first packet is waited for
+_FEW = 12  # up to so many nodes, all pairs ping each other
+_ASK_EVERY, _ASK_TIMES = 10, 100_000  # neighbour requests until the first packet: milliseconds between two, and their number
 
-# Who has an address is asked once a second and three times (arp(7)), so that the first packet would come a second late
-# wherever a VPN that is not up yet loses a question. Prints what was set before.
+# By default a neighbour request is sent once a second, up to three times (arp(7)). If a VPN that is not up yet loses one,
+# the first packet would be a second late. The script prints the settings that were in force before.
 _ASK = 'cd /proc/sys/net/"$0"/neigh/"$1" && cat retrans_time_ms mcast_solicit && echo "$2" >retrans_time_ms && echo "$3" >mcast_solicit'
 
-# What a kernel has after a boot: its own interfaces and routing rules, and no packet filter but the lab's own cuts.
+# Leaves what a kernel has after a boot: its own interfaces and routing rules. The lab's own cuts stay as well.
 _FORGET_NETWORK = """
 for name in $(ls /sys/class/net); do case $name in lo|eth*) ;; *) ip link delete dev "$name" 2>/dev/null ;; esac; done
 for family in -4 -6; do
@@ -53,9 +53,10 @@ _Result = TypeVar("_Result")
 
 
 def asked(nodes: Sequence[str]) -> list[tuple[str, str]]:
-    """Which nodes ping each other before a trial, the later one first: each two, or of many each with the first and those next to it.
+    """Return the pairs of nodes that ping each other before a trial, in each pair the later node first.
 
-    A hundred nodes are 4,950 pairs, and programs that wait for answers would take all of a small machine's time.
+    Up to 12 nodes these are all pairs. With more, each node is paired with the first one and with its neighbours: a hundred
+    nodes have 4,950 pairs, and the programs that wait for answers would take all of a small machine's time.
     """
     if len(nodes) <= _FEW:
         return [(later, earlier) for place, later in enumerate(nodes) for earlier in nodes[:place]]
@@ -64,10 +65,10 @@ def asked(nodes: Sequence[str]) -> list[tuple[str, str]]:
 
 
 class RunningDeployment:
-    """A deployment that is up: where its overlay is, how long that took, and its daemons.
+    """A deployment on a lab: its overlay's interfaces and addresses, its times, and its daemons.
 
-    `first_packet` has the seconds from the first daemon's start (direct: from the first ping) to the
-    first answered ping, by direction `a>b`; `begun` is that start, in seconds of the monotonic clock. `bare`: no VPN is there.
+    `first_packet`: seconds from the start of the first daemon (direct: from the first ping) to the first answered ping, by
+    direction `a>b`. `begun`: that start, in seconds of the monotonic clock. `bare`: there is only the link, without a VPN.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class RunningDeployment:
         self.bare = all(overlay.interface == UNDERLAY_INTERFACE for overlay in deployment.overlays.values())
         overlay_interfaces.check(deployment)
         self.interface = {node: overlay.interface for node, overlay in deployment.overlays.items()}
-        self._overlay = dict(self.interface)  # below the network on top, if there is one
+        self._overlay = dict(self.interface)  # the VPN's own interfaces; `interface` changes if an inner network is made
         self._overlay_address: dict[str, IPv4Address | IPv6Address] = {}
         self._interfaces = Interfaces(lab, self.interface)
         self.address: dict[str, IPv4Address | IPv6Address] = {}
@@ -103,7 +104,10 @@ class RunningDeployment:
         self.begun = 0.0
 
     async def start(self) -> None:
-        """Carry out the staging, files and phases; SetupFailed or DaemonDied says which step failed and what it printed."""
+        """Carry out the staging commands, write the files, and carry out the phases one after the other.
+
+        Raises SetupFailed, NotReady or DaemonDied, which says what step failed and what it printed.
+        """
         await self._interfaces.remember()
         await self._steps.stage(self._deployment.staging)
         await asyncio.gather(*(self._steps.place(file) for file in self._deployment.files))
@@ -111,9 +115,10 @@ class RunningDeployment:
             await together(*(self._steps.carry_out(step, STEP_TIMEOUT) for step in phase))
 
     async def answer(self, timeout: float) -> None:
-        """Wait until a ping is answered over the overlay in every direction; NotReady after `timeout` seconds.
+        """Wait until a ping was answered over the overlay in every direction between the nodes of `asked`.
 
-        Sooner if a VPN is up on another interface than its driver says.
+        Raises NotReady after `timeout` seconds, or sooner if a VPN is up on another interface than its driver says.
+        DaemonDied if a daemon ends.
         """
         await self._interfaces.unless_misnamed(self._answer(timeout))
 
@@ -129,8 +134,8 @@ class RunningDeployment:
 
             async def both_ways(later: str, earlier: str) -> None:
                 await asyncio.wait([asking[later], asking[earlier]])
-                # One side first: the one that dials, where one of them must. Two WireGuard peers that begin their
-                # handshakes at the same moment discard each other's and wait 5 s (REKEY_TIMEOUT).
+                # One side pings first: the later node, which dials where one side must. Two WireGuard peers that begin
+                # their handshakes at the same moment discard each other's, and wait 5 s (REKEY_TIMEOUT).
                 for source, target in ((later, earlier), (earlier, later)):
                     answered = await self._first_answer(source, target, deadline)
                     self.first_packet[f"{source}>{target}"] = answered - begun
@@ -153,13 +158,16 @@ class RunningDeployment:
             await self._go_inside(self._inner, ways, timeout, deadline)
 
     async def wait_converged(self, timeout: float) -> None:
-        """Wait until all that `Deployment.converged` asks for is so. NotReady after `timeout` seconds, DaemonDied if a daemon ends."""
+        """Wait until all conditions of `Deployment.converged` hold.
+
+        Raises NotReady if they do not within `timeout` seconds, and DaemonDied if a daemon ends.
+        """
         await self.unless_dead(
             together(*(self._settled(one, time.monotonic() + timeout) for one in self._deployment.converged))
         )
 
     async def unless_dead(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """The result of some work, or DaemonDied as soon as a daemon ends by itself: not by a `restart` meanwhile."""
+        """Wait for `work`, and return its result. DaemonDied as soon as a daemon ends by itself (not by `restart` or `stop`)."""
         return await self._supervisor.unless_dead(work)
 
     async def restart(self, node: str, *, fresh: bool = False, patience: float = STEP_TIMEOUT) -> None:
@@ -172,10 +180,10 @@ class RunningDeployment:
         await self._supervisor.kill(lambda daemon: daemon.node in nodes)
 
     async def begin_again(self, nodes: Collection[str], *, fresh: bool = False, patience: float = STEP_TIMEOUT) -> None:
-        """Run the deployment's steps on these nodes again; the caller waits until they are ready.
+        """Run the deployment's steps on these nodes again; it does not wait until pings are answered.
 
-        With `fresh` the nodes have forgotten what their daemons wrote, and get the deployment's files again. A step may take
-        `patience` seconds. `first_packet` counts from this start on.
+        With `fresh`, the files that the daemons wrote are deleted first, and the deployment's files are written again.
+        A step that waits for something may take `patience` seconds. `begun` and `first_packet` are reset.
         """
         if fresh:
             await together(*(self._forget(node) for node in nodes))
@@ -191,23 +199,23 @@ class RunningDeployment:
                 await self._make_inside(self._inner, node)
 
     async def next_answer(self, node: str, patience: float) -> float:
-        """When (monotonic seconds) the overlay carried a ping from a node to the next one and back, the first from now on."""
+        """Ping the next node from a node until a ping is answered; return the time of that, in monotonic seconds."""
         names = list(self.address)
         other = names[(names.index(node) + 1) % len(names)]
         await self._lab.nodes[node].until({"kind": "interface", "name": self.interface[node]}, patience)
         return await self._first_answer(node, other, time.monotonic() + patience)
 
     async def power_off(self, nodes: Collection[str]) -> None:
-        """Kill the daemons of nodes whose links are down, and have the nodes' kernels forget the network that they made.
+        """Kill the daemons of nodes whose links are down, and delete the interfaces, rules and filters that they made.
 
-        Files stay, those of /run too: the deployment has its own there, and they are as on a disk.
+        Files stay, as on a disk, even those in /run: the deployment has its files there.
         """
         await self.stop(nodes)
         forget = ("sh", "-c", _FORGET_NETWORK)
         await together(*(self._steps.command(Command(node, forget)) for node in nodes))
 
     async def stop_control(self) -> None:
-        """Kill the daemons that are the VPN's control service, wherever they run."""
+        """Kill the daemons of the VPN's control service on all nodes; WorkloadFailed if the VPN has none."""
         self.require_control()
         await self._supervisor.kill(lambda daemon: daemon.control)
 
@@ -218,7 +226,7 @@ class RunningDeployment:
             await together(*(self._supervisor.start(service, patience) for service in services))
 
     def require_control(self) -> None:
-        """WorkloadFailed unless the VPN has a control service of its own."""
+        """Raise WorkloadFailed if the VPN has no control service of its own."""
         if not any(isinstance(step, Daemon) and step.control for phase in self._deployment.phases for step in phase):
             raise WorkloadFailed(
                 "this VPN has no control service that could be restarted",
@@ -242,7 +250,7 @@ class RunningDeployment:
     async def _go_inside(
         self, inner: InnerNetwork, ways: Iterable[tuple[str, str]], timeout: float, deadline: float
     ) -> None:
-        """Make the network on top of the overlay, and wait until a ping is answered inside it along each of the ways."""
+        """Make the inner network on top of the overlay, and wait until a ping was answered inside it in each direction (`ways`)."""
         self._overlay_address = dict(self.address)
         await together(*(self._make_inside(inner, node) for node in self.address))
         self.address = {**inner_network.addresses(self.address, ipv6=inner.ipv6)}
@@ -254,7 +262,7 @@ class RunningDeployment:
             raise NotReady(f"no ping was answered inside {inner} within {timeout:g} s", hint=MORE_TIME) from None
 
     async def _make_inside(self, inner: InnerNetwork, node: str) -> None:
-        """Make a node's part of the network on top of the overlay, if it is not there."""
+        """Make a node's interface of the inner network, unless it exists."""
         if (
             await self._lab.nodes[node].run(["ip", "link", "show", "dev", inner_network.INTERFACES[inner.kind]])
         ).code == 0:
@@ -281,7 +289,7 @@ class RunningDeployment:
         )
 
     async def _read_address(self, node: str, interface: str, deadline: float) -> IPv4Address | IPv6Address:
-        """The interface's first global address; a VPN that chooses addresses itself shows it there."""
+        """Wait until the interface has a global address, and return the first one: some VPNs choose addresses themselves."""
         while time.monotonic() < deadline:
             shown = await self._lab.nodes[node].run(["ip", "-o", "addr", "show", "dev", interface, "scope", "global"])
             words = shown.stdout.split()
@@ -294,8 +302,8 @@ class RunningDeployment:
         )
 
     async def _ask_often(self, node: str, timeout: float) -> list[str]:
-        """As soon as the overlay interface is there, have it ask for addresses as often as pings are sent; what was set before."""
-        # Longer than the caller that waits for the answers: its error says more.
+        """Wait for the overlay interface, let it send neighbour requests as often as pings; return the settings before."""
+        # It waits longer than its caller, which waits for the answers: the caller's error says more.
         await self._lab.nodes[node].until({"kind": "interface", "name": self.interface[node]}, timeout + STEP_TIMEOUT)
         return await self._ask(node, str(_ASK_EVERY), str(_ASK_TIMES))
 
@@ -305,7 +313,7 @@ class RunningDeployment:
         return (await self._lab.nodes[node].run(argv, timeout=STEP_TIMEOUT)).stdout.split()
 
     async def _first_answer(self, source: str, target: str, deadline: float) -> float:
-        """When (monotonic seconds) the first ping was answered; one ping every 10 ms until then."""
+        """Send a ping every 10 ms until one is answered; return the time of that, in monotonic seconds."""
         address = str(self.address[target])
         while True:
             left = max(1, round(deadline - time.monotonic()))

@@ -1,4 +1,4 @@
-"""Carries a workload's traffic out on a deployment: files, set-up, servers, client, events, and what all of them printed."""
+"""Carries out a workload's traffic on a deployment: writes files, runs the set-up, the servers, the clients and the events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tunnelmark.workloads.base import EVENTS, PATH_LOOKS, Program, Traffic
 _LATE = "its output is next to the trial's raw output"
 _LOOK_AGAIN = 0.005  # seconds between two looks at whether a server is ready
 _STEP_TIMEOUT = 20.0  # seconds that handing a file over may take
-_ALONE = 2.0  # seconds that a client may take for its own end once no server is left that could answer it
+_ALONE = 2.0  # seconds in which a client may end by itself once all servers have ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class _Started:
 
 
 class WorkloadRunner:
-    """The programs of one trial's workload. Whatever does not go as it should is a WorkloadFailed with its reason; NodeGone where a node ended."""
+    """Runs the programs of one trial's workload. Its methods raise WorkloadFailed with the reason, or NodeGone if a node ended."""
 
     def __init__(self, lab: Lab, tunnel: RunningDeployment, traffic: Traffic, raw: Path, recipe: str = "") -> None:
         self._lab = lab
@@ -45,7 +45,7 @@ class WorkloadRunner:
         self._client: Process | None = None
 
     async def serve(self) -> None:
-        """Everything that comes before the client: files, set-up, servers, each ready before the next."""
+        """Write the files, run the set-up, and start the servers one after the other, each when the one before is ready."""
         traffic = self._traffic
         for file in traffic.files:
             await self._lab.nodes[file.node].write(str(file.path), file.content, file.mode)
@@ -57,10 +57,10 @@ class WorkloadRunner:
             await self._ready(server, process)
 
     async def drive(self) -> None:
-        """The clients from their start to the end of the one that counts, and the events meanwhile.
+        """Start all clients, carry out the events meanwhile, and wait until the main client ends.
 
-        A client that is left alone, because every server has given up and ended, is asked to end as well: what both
-        printed then says why.
+        If all servers that should end by themselves have ended, the client is stopped 2 s later: what all of them printed
+        then says why. Raises WorkloadFailed if the client does not end within `Traffic.timeout` seconds.
         """
         client, extra = self._traffic.client, self._traffic.extra_clients
         process, *others = await asyncio.gather(*(self._start(one) for one in (client, *extra)))
@@ -85,7 +85,7 @@ class WorkloadRunner:
         await client.stop(self._traffic.client.ready_timeout)
 
     def _own(self) -> dict[str, list[int]]:
-        """The processes of all programs that were started, by node."""
+        """Return the process numbers of all programs that were started, by node."""
         found: dict[str, list[int]] = {}
         for one in self._servers:
             found.setdefault(one.program.node, []).append(one.process.pid)
@@ -94,7 +94,7 @@ class WorkloadRunner:
         return found
 
     def outputs(self) -> dict[str, str]:
-        """What each program printed, by its name, what was done to the deployment, and which way its traffic went."""
+        """Return what each program printed, by its name; and the files of events (EVENTS) and of paths (PATH_LOOKS), if any."""
         programs = (*self._traffic.servers, *self._traffic.extra_clients, self._traffic.client)
         printed = {one.name: self._file(one).read_text(errors="replace") for one in programs}
         for name, file in ((EVENTS, EVENTS), (PATH_LOOKS, traffic_path.FILE)):
@@ -103,15 +103,16 @@ class WorkloadRunner:
         return printed
 
     def how_it_ended(self) -> str:
-        """The client's exit code and the end of its complaints, in words."""
+        """Return a sentence with the client's exit code and the end of its standard error."""
         code = self._client.exit.code if self._client is not None and self._client.exit else None
         said = self._file(self._traffic.client, "err").read_text(errors="replace").strip()
         return f"the client ended with code {code}{': ' + said[-500:] if said else ''}"
 
     async def finish(self) -> None:
-        """The end of all others: those that stay are asked to, the last first, after their grace; the rest must end by themselves.
+        """End all other programs: long-running ones are stopped, the last one first; the others must end by themselves.
 
-        What a server still does then, such as judging a picture, is not part of the traffic.
+        A long-running program may first end by itself within its `grace`. What a server still does then, such as judging
+        a picture, is not part of the traffic. Raises WorkloadFailed if a program does not end.
         """
         for one in reversed(self._servers):
             if one.program.long_running:
@@ -203,7 +204,7 @@ class WorkloadRunner:
 
 
 async def _ended(client: Process, events: asyncio.Future[None]) -> None:
-    """Wait for the client's end; what an event raises meanwhile is raised, one that takes longer is not waited for."""
+    """Wait until the client ends. An error of an event meanwhile is raised; events that take longer are not waited for."""
     async with background(client.wait()) as (end,):
         both: set[asyncio.Future[Any]] = {end, events}
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
