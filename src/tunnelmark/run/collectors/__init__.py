@@ -1,4 +1,4 @@
-"""Collectors: what a trial cost its nodes (CPU, memory, packets outside), one module each; see `base` for the interface."""
+"""Collectors: each module measures what a trial cost its nodes (CPU, memory, packets outside the tunnel); see `base`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tunnelmark.run.collectors.base import Collector
 
 @functools.cache
 def collectors() -> Mapping[str, Collector]:
-    """Every collector by name: each module of this package that defines `COLLECTOR`."""
+    """Return all collectors by name: the `COLLECTOR` of each module of this package that defines one."""
     modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
     found = (module.COLLECTOR for module in modules if hasattr(module, "COLLECTOR"))
     return MappingProxyType({collector.name: collector for collector in found})
 
 
 def light() -> tuple[str, ...]:
-    """The collectors of a study that names none."""
+    """Return the names of the collectors that a study uses if it names none."""
     return tuple(name for name, collector in collectors().items() if collector.light)

@@ -1,28 +1,30 @@
-"""What has reached an end outside and is not inside yet: packets that a daemon without a core takes in a look or more later."""
+"""Remembers bytes that reached an end outside the tunnel and are not inside yet: a busy daemon may take packets a look later."""
 
 from __future__ import annotations
 
 from collections import deque
 
 KEPT = 10
-"""Looks, a second of them, after which nothing is still waited for: no daemon that goes on rests longer. What never appears inside,
-as headers and a VPN's own packets, is forgotten with them."""
+"""For how many looks (together one second) bytes are remembered: no running daemon takes longer to read its packets.
+
+Bytes that never appear inside, such as headers and a VPN's own packets, are forgotten with them.
+"""
 
 
 class Backlog:
-    """The bytes of the last looks at one end that may still appear inside, by whether they came directly or through a third node."""
+    """The bytes of the last looks at one end that may still appear inside: those that came directly, and through a third node."""
 
     def __init__(self) -> None:
         self._looks: deque[tuple[float, float]] = deque(maxlen=KEPT)
 
     def add(self, direct: float, relayed: float) -> None:
-        """What one look saw outside beyond what it saw inside."""
+        """Add the bytes that one look saw outside beyond those that it saw inside, by path."""
         self._looks.append((max(direct, 0.0), max(relayed, 0.0)))
 
     def take(self, inside: float) -> tuple[float, float]:
-        """The ways of so many bytes inside that nothing outside in the same look can have carried.
+        """Attribute `inside` bytes that no outside bytes of their own look explain: return how many came directly, and relayed.
 
-        The latest look is asked first: what has waited for long is mostly headers, of another path perhaps.
+        The bytes of the latest look are taken first: bytes that have waited for long are mostly headers, maybe of another path.
         """
         direct = relayed = 0.0
         for place in reversed(range(len(self._looks))):

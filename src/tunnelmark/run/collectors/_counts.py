@@ -1,4 +1,4 @@
-"""What the kernel counts of a node and its processes, read from /proc: interfaces, fragments, memory, switches, softirq."""
+"""Reads the kernel's counters of a node and its processes from /proc: interfaces, fragments, memory, context switches."""
 
 from __future__ import annotations
 
@@ -19,37 +19,38 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class TrafficCounts:
-    """IP packets of a node and their bytes, without Ethernet headers: over the overlay, and on the underlay (`wire`).
+    """A node's IP packets and their bytes, without Ethernet headers: on the overlay (`inner`), and on the underlay (`wire`).
 
-    `inner` packets may be super-packets, where the VPN takes such. `created` fragments were made by the node, and
-    `reassembled` packets were made whole again; the kernel counts both for the node, whatever the interface.
+    `inner` packets are super-packets if the VPN's interface takes such. `created`: fragments that the node made;
+    `reassembled`: packets that it put together from fragments. The kernel counts both for all interfaces together.
     """
 
     inner_bytes: int
-    inner_sent_bytes: int  # of `inner_bytes`
+    inner_sent_bytes: int  # the part of `inner_bytes` that was sent
     inner_sent_packets: int
     wire_bytes: int
     wire_packets: int
-    sent_bytes: int  # of `wire_bytes`
+    sent_bytes: int  # the part of `wire_bytes` that was sent
     sent_packets: int
     created: int
     reassembled: int
 
     def since(self, before: TrafficCounts) -> TrafficCounts:
-        """What was counted between two looks."""
+        """Return what was counted since an earlier look."""
         return TrafficCounts(*(getattr(self, f.name) - getattr(before, f.name) for f in fields(self)))
 
 
 NOTHING_PASSED = "no packet passed the underlay"
 
 PACKETS = "packets_"
-"""Of `Collected.sums`: the wire packets of an end, sent and received."""
+"""The prefix of keys of `Collected.sums` that hold an end's wire packets, sent and received."""
 
 
 def wire_packets(card: str, passed: Mapping[str, TrafficCounts]) -> dict[str, float]:
-    """The wire packets of each end, as sums to which another host adds those that its end saw.
+    """Return the wire packets of each end, as values of `Collected.sums`, to which another host adds those of its end.
 
-    Where cards split, what an end sent is counted as it arrives at the other: its own interface counts a super-packet as one.
+    If cards split super-packets, an end's interface counts a sent super-packet as one. So sent packets are then counted where
+    they arrive, at the other end.
     """
     if card == "none":
         return {f"{PACKETS}{end}": counts.wire_packets for end, counts in passed.items()}
@@ -58,7 +59,7 @@ def wire_packets(card: str, passed: Mapping[str, TrafficCounts]) -> dict[str, fl
 
 
 def for_each_packet(seen: Collected, done: str, metric: str) -> Collected:
-    """What an end has `done`, by that name of the sums, for each of its wire packets, as this metric of that end."""
+    """For each end, divide the value `done` of the sums by the end's wire packets, and return it as a sample of `metric`."""
     samples, notes = list[Sample](), dict[str, str]()
     for end in ("source", "target"):
         if f"{done}{end}" not in seen.sums:
@@ -71,7 +72,7 @@ def for_each_packet(seen: Collected, done: str, metric: str) -> Collected:
 
 
 def traffic(context: CollectorContext, node: str) -> TrafficCounts:
-    """What a node has sent and received up to now; OSError if it is gone."""
+    """Return what a node has sent and received up to now; OSError if the node is gone."""
     interfaces = interface_counts(context.proc(node, "net/dev"))
     overlay = context.nodes[node].interface
     inner = _ip(interfaces.get(overlay, (0, 0, 0, 0)), headers(context, node, overlay))
@@ -96,10 +97,10 @@ def traffic(context: CollectorContext, node: str) -> TrafficCounts:
 
 
 def headers(context: CollectorContext, node: str, interface: str) -> tuple[int, int]:
-    """Bytes of Ethernet header in what an interface of a node counts of each packet that it receives, and that it sends.
+    """Return how many bytes of Ethernet header an interface counts for each received packet, and for each sent packet.
 
-    TAP devices count them, TUN devices have none, and VXLAN and Geneve do not count them (vxlan_rcv(), geneve_rx(),
-    iptunnel_xmit()).
+    TAP devices count the headers, TUN devices have none, and VXLAN and Geneve do not count them (vxlan_rcv(),
+    geneve_rx(), iptunnel_xmit()).
     """
     if (found := context.nodes[node].headers.get(interface)) is not None:
         return found
@@ -110,7 +111,7 @@ def headers(context: CollectorContext, node: str, interface: str) -> tuple[int, 
 
 
 def interface_counts(text: str) -> dict[str, tuple[int, int, int, int]]:
-    """Received bytes and packets, sent bytes and packets of each interface, from /proc/net/dev."""
+    """Return by interface: received bytes, received packets, sent bytes, sent packets, from /proc/net/dev."""
     found = {}
     for line in text.splitlines()[2:]:
         name, _, rest = line.partition(":")
@@ -120,15 +121,15 @@ def interface_counts(text: str) -> dict[str, tuple[int, int, int, int]]:
 
 
 def ip_counts(text: str) -> dict[str, int]:
-    """The counters of IPv4 by name, from /proc/net/snmp."""
+    """Return the counters of IPv4 by name, from /proc/net/snmp."""
     names, values = (line.split()[1:] for line in text.splitlines() if line.startswith("Ip:"))
     return {name: int(value) for name, value in zip(names, values, strict=True)}
 
 
 def fragments(snmp: str, snmp6: str) -> tuple[int, int]:
-    """IP fragments that a node has made, and packets that it has made whole again, IPv4 and IPv6 together.
+    """Return how many IP fragments a node has made, and how many packets it has reassembled, of IPv4 and IPv6 together.
 
-    From /proc/net/snmp and snmp6; the latter is empty where there is no IPv6.
+    `snmp`, `snmp6`: the texts of these files of /proc/net; `snmp6` is "" if there is no IPv6.
     """
     four = ip_counts(snmp)
     six = {name: int(value) for name, value in re.findall(r"^Ip6(\w+)\s+(\d+)$", snmp6, re.MULTILINE)}
@@ -149,7 +150,10 @@ class Memory:
 
 
 def memory(processes: Iterable[int], proc: Path = _PROC) -> Memory:
-    """What some processes hold now, by their numbers in this /proc; one that has ended holds nothing. PermissionError where PSS may not be read."""
+    """Return the memory of some processes now, by their numbers in this /proc; a process that has ended counts as 0.
+
+    Raises PermissionError if their memory may not be read.
+    """
     pss = rss = 0
     for process in processes:
         if (text := _of(proc / str(process) / "smaps_rollup")) is None:
@@ -162,14 +166,14 @@ def memory(processes: Iterable[int], proc: Path = _PROC) -> Memory:
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """Context switches: the process waited (`voluntary`), or had to give way."""
+    """Numbers of context switches: the process waited (`voluntary`), or the kernel took the core away (`involuntary`)."""
 
     voluntary: int
     involuntary: int
 
 
 def switches(processes: Iterable[int]) -> Switches:
-    """Context switches of all threads of some processes up to now; a thread that has ended is counted no longer."""
+    """Return the context switches of all threads of some processes up to now; those of threads that have ended are missing."""
     totals = {"voluntary": 0, "nonvoluntary": 0}
     for process in processes:
         try:
@@ -187,7 +191,7 @@ def switches(processes: Iterable[int]) -> Switches:
 
 
 def _of(file: Path) -> str | None:
-    """A file of a process, None if it has ended."""
+    """Return the text of a file of a process; None if the process has ended."""
     try:
         return file.read_text()
     except (FileNotFoundError, ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Counts what passed and what was dropped at the two ends of a trial: interfaces, receive queues of cores, buffers of sockets."""
+"""Counts sent, received and dropped packets at a trial's two ends: interfaces, receive queues of cores, socket buffers."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _UNDERLAY = "eth"  # what the lab's names of underlay interfaces begin with
 
 
 class EndCounts:
-    """Counters up to now, by the names of `limits`; of a mean size and of `wire_` it has the bytes."""
+    """Reads the counters by the names of the module `limits`; where `limits` has a mean size or `wire_`, they are bytes."""
 
     def __init__(self, context: CollectorContext) -> None:
-        """While nothing but the VPN's daemons runs on the nodes: sockets that are there now are theirs."""
+        """Note which UDP sockets are the VPN's: make it while nothing but the VPN's daemons runs on the nodes."""
         self._context = context
         self._sockets = {end: set(self._udp(node)) for end, node in context.ends.items()}
 
     async def look(self) -> dict[str, float]:
-        """All counters now."""
+        """Return all counters as they are now."""
         return self._of_nodes() | await self._in_wire_packets()
 
     def _of_nodes(self) -> dict[str, float]:
-        """What the nodes' own interfaces and sockets counted."""
+        """Return what the ends' own interfaces, cores and sockets counted."""
         context = self._context
         softnet = _proc.softnet_drops(Path("/proc/net/softnet_stat").read_text())
         found: dict[str, float] = {}
@@ -60,7 +60,10 @@ class EndCounts:
         return found
 
     async def _in_wire_packets(self) -> dict[str, float]:
-        """What left each end's link towards the other end, where cards split: their own interfaces count what they were given."""
+        """Return what each end sent, in wire packets, from the links' counters; {} if cards do not split super-packets.
+
+        If they do, the ends' own interfaces count super-packets.
+        """
         if self._context.card == "none" or self._context.links is None:
             return {}
         found: dict[str, float] = {}
@@ -72,7 +75,7 @@ class EndCounts:
         return found
 
     def _first_hop(self, end: str) -> str:
-        """To which node an end's packets go first: the other end, or the node that forwards to it."""
+        """Return the node to which an end's packets go first: the other end, or the node that forwards to it."""
         further = (sender for (sender, _), ends in self._context.further_ways.items() if end in ends)
         return next(further, self._context.target if end == "source" else self._context.source)
 

@@ -1,4 +1,4 @@
-"""Counts what the links of a lab dropped, by the end that sent it."""
+"""Counts the packets that the links of a lab dropped, by the end that sent them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _OTHER = {"source": "target", "target": "source"}
 
 
 class LinkDrops:
-    """The links of a trial, whose counters go on from wherever they are."""
+    """Counts the drops of a trial's links from `begin` on; the links' own counters are not reset."""
 
     def __init__(
         self, links: LinkCounters, ends: Mapping[str, str], further_ways: Mapping[tuple[str, str], Sequence[str]]
@@ -25,7 +25,10 @@ class LinkDrops:
         self._before = await self._look()
 
     async def since(self) -> dict[str, float]:
-        """Packets that links dropped since an earlier count: for want of room in a queue, and because the profile asks for loss. Keys are those of `limits`."""
+        """Return how many packets links dropped since `begin`: because a queue was full, and because the profile asks for loss.
+
+        The keys are those of the module `limits`.
+        """
         now = await self._look()
         return {name: max(0.0, count - self._before.get(name, 0.0)) for name, count in now.items()}
 
@@ -47,14 +50,14 @@ class LinkDrops:
         return found
 
     def _senders(self, ports: Mapping[str, object], receiver: str) -> Sequence[str]:
-        """The ends whose packets the middle node sends to a node on a link with these nodes; to an end they are the other one's."""
+        """Return the ends whose packets the middle node sends to `receiver` on a link; if that is an end, it is the other end."""
         if (own := self._ends.get(receiver)) is not None:
             return (_OTHER[own],)
         others = [node for node in ports if node != receiver]
         return self._from(others[0], receiver) if len(others) == 1 else ()
 
     def _sent_by(self, ports: Mapping[str, object], sender: str) -> Sequence[str]:
-        """The ends whose packets a node sends onto a link with these nodes."""
+        """Return the ends whose packets `sender` sends onto a link; `ports` has the link's nodes."""
         others = [node for node in ports if node != sender]
         return self._from(sender, others[0]) if len(others) == 1 or sender in self._ends else ()
 

@@ -1,4 +1,4 @@
-"""What the kernel counts where packets are lost or wait: interfaces, UDP sockets, softnet queues, TCP connections. Pure readers of its text."""
+"""Parses the kernel's counters of places where packets are lost or wait: interfaces, sockets, softnet queues, TCP. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Device:
 
 
 def devices(text: str) -> dict[str, Device]:
-    """The interfaces of /proc/net/dev by name."""
+    """Return the interfaces of /proc/net/dev by name."""
     found = {}
     for line in text.splitlines()[2:]:
         name, _, rest = line.partition(":")
@@ -30,7 +30,7 @@ def devices(text: str) -> dict[str, Device]:
 
 
 def udp_errors(text: str) -> tuple[int, int]:
-    """Datagrams that found a receive buffer full, and those that found a send buffer full, from /proc/net/snmp or snmp6."""
+    """Return how many datagrams found a receive buffer full, and a send buffer full, from /proc/net/snmp or snmp6."""
     found = dict(re.findall(r"^Udp6(\w+)\s+(\d+)$", text, re.MULTILINE))  # snmp6: a name and its value a line
     lines = [line.split()[1:] for line in text.splitlines() if line.startswith("Udp:")]
     found |= dict(zip(*lines, strict=True)) if len(lines) == 2 else {}  # snmp: a line of names, one of values
@@ -38,13 +38,13 @@ def udp_errors(text: str) -> tuple[int, int]:
 
 
 def udp_drops(text: str) -> dict[str, int]:
-    """Datagrams that each UDP socket has dropped, by the socket's inode, from /proc/net/udp or udp6."""
+    """Return how many datagrams each UDP socket has dropped, by the socket's inode, from /proc/net/udp or udp6."""
     rows = [line.split() for line in text.splitlines()[1:]]
     return {row[9]: int(row[12]) for row in rows if len(row) > 12}
 
 
 def softnet_drops(text: str) -> dict[int, int]:
-    """Packets that a core's receive queue had no room for, by core, from /proc/net/softnet_stat.
+    """Return how many packets each core's full receive queue has dropped, by core, from /proc/net/softnet_stat.
 
     Its columns are hexadecimal; the second counts drops, the thirteenth is the core (Linux 5.10, net-procfs.c).
     """
@@ -53,7 +53,7 @@ def softnet_drops(text: str) -> dict[int, int]:
 
 
 def idle(text: str, tick: int) -> dict[int, tuple[float, float]]:
-    """Seconds that each core has rested (idle, iowait), and that the hypervisor took (steal), from /proc/stat."""
+    """Return by core the seconds that it was idle (idle, iowait), and that the hypervisor took (steal), from /proc/stat."""
     found = {}
     for line in text.splitlines():
         if match := re.match(r"cpu(\d+) ", line):
@@ -63,7 +63,7 @@ def idle(text: str, tick: int) -> dict[int, tuple[float, float]]:
 
 
 def process_seconds(text: str, tick: int, *, children: bool = True) -> float:
-    """CPU seconds of a process with all its threads and, with `children`, of those that it has waited for, from /proc/PID/stat.
+    """Return the CPU seconds of a process and, with `children`, of the children that it has waited for, from /proc/PID/stat.
 
     A program's name may hold blanks and brackets, so fields are counted from the last bracket (proc(5): 14 to 17).
     """
@@ -72,27 +72,37 @@ def process_seconds(text: str, tick: int, *, children: bool = True) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What a control group's quota did: seconds held back, its cores added up, and of how many periods so many used it up."""
+    """What a control group's CPU quota did so far.
+
+    `held`: seconds for which it stopped the group, added up over cores. `periods`: the quota's periods in which the group ran;
+    `used_up`: those in which it used up its quota.
+    """
 
     held: float = 0.0
     periods: int = 0
     used_up: int = 0
 
     def ran_out(self, before: Quota) -> float:
-        """The share of the periods since then in which it was used up; what was held back is counted late, when a period ends."""
+        """Return the share (0 to 1) of the periods since `before` in which the quota was used up.
+
+        Unlike this, `held` is counted late: when a period ends.
+        """
         periods = self.periods - before.periods
         return (self.used_up - before.used_up) / periods if periods else 0.0
 
 
 def quota(text: str) -> Quota:
-    """What `cpu.stat` of either version says of a control group's quota."""
+    """Read a control group's quota from the text of its `cpu.stat` (cgroup v1 or v2)."""
     found = {words[0]: int(words[1]) for line in text.splitlines() if len(words := line.split()) == 2}
     held = found.get("throttled_usec", 0) / 1e6 + found.get("throttled_time", 0) / 1e9
     return Quota(held, found.get("nr_periods", 0), found.get("nr_throttled", 0))
 
 
 def stalled(text: str) -> float:
-    """Seconds in which a control group had work and none of it had a core, from `cpu.pressure` (Documentation/accounting/psi.rst)."""
+    """Return the seconds in which a control group had work and none of it had a core, from `cpu.pressure`; 0 if not counted.
+
+    See Documentation/accounting/psi.rst of the kernel.
+    """
     found = re.search(r"^full .*\btotal=(\d+)", text, re.MULTILINE)
     return int(found[1]) / 1e6 if found else 0.0
 
@@ -101,20 +111,20 @@ def stalled(text: str) -> float:
 class Stream:
     """A TCP connection as its sender's kernel sees it (`ss -ti`), up to now.
 
-    `sent` in bytes; `busy`: seconds with something to send or to be acknowledged; `window` and `buffer`: seconds of them in
-    which the receiver's window or the sender's buffer was all that held it (`tcp_info` of linux/tcp.h). The flag `app_limited` is no
-    evidence: iperf3 at the rate of the link has it, too.
+    `sent`: bytes. `busy`: seconds in which there was data to send, or to be acknowledged. `window`, `buffer`: those of these
+    seconds in which only the receiver's window, or the sender's buffer, limited it (`tcp_info` of linux/tcp.h). The flag
+    `app_limited` proves nothing: iperf3 at the rate of the link has it, too.
     """
 
     sent: int
     busy: float
     window: float
     buffer: float
-    rate: float  # bit/s delivered, by its last measurement
+    rate: float  # the delivery rate in bit/s, as the kernel measured it last
 
 
 def streams(text: str, local: Iterable[str]) -> dict[tuple[str, str], Stream]:
-    """The connections that `ss -tinH` prints with one of these local addresses, by their two ends."""
+    """Return the connections in the output of `ss -tinH` that have one of the `local` addresses, by their two ends."""
     ours = set(local)
     found: dict[tuple[str, str], Stream] = {}
     ends: tuple[str, str] | None = None

@@ -1,4 +1,4 @@
-"""Says when traffic ran, and for how much of that time its streams had something to send; from what looks at it saw. Pure."""
+"""Finds from a series of looks when traffic ran, and for which share of that time its streams had data to send. Pure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from tunnelmark.run.collectors._proc import Stream
 
 Ends = tuple[str, str]
-"""A stream by its two ends."""
+"""The two ends of a stream (address and port), which identify it."""
 
 _NOTHING = 0.01
-"""A share of the largest rate between two looks: less than that, at the beginning or at the end, does not count as traffic."""
+"""Rates below this share of the largest one do not count as traffic at the beginning and at the end."""
 
 
 def running(rates: Sequence[float]) -> slice:
-    """The places from the first to the last rate that is more than next to nothing; all of them where there is none."""
+    """Return the slice from the first to the last rate above 1 % of the largest; the whole sequence if there is no traffic."""
     least = _NOTHING * max(rates, default=0.0)
     places = [place for place, rate in enumerate(rates) if rate > least]
     return slice(places[0], places[-1] + 1) if places else slice(None)
@@ -23,11 +23,12 @@ def running(rates: Sequence[float]) -> slice:
 def busy(
     looks: Sequence[tuple[float, Mapping[Ends, Stream]]], streams: Mapping[Ends, Stream], begun: float, least: float
 ) -> float:
-    """The share of the time in which streams had something to send, each by the bytes that it sent.
+    """Return the share of the time (0 to 1) in which streams had data to send, weighted by the bytes of each.
 
-    `looks` are those that saw some, with their times in seconds; `streams` as each was seen last. The time is that from the first look
-    that saw bytes sent to the first that saw all of them: a program's ends talk before and after, for seconds where a round trip
-    is long. Where these are less than `least` seconds apart, it is from when traffic was `begun`: a program may begin late.
+    `looks`: the looks that saw streams, with their times in seconds. `streams`: each stream as it was seen last.
+    The time goes from the first look that saw bytes sent to the first one that saw all of them: before and after, a program's
+    ends only talk to each other, for seconds if round trips are long. If these looks are less than `least` seconds apart, it
+    goes from `begun` (when the traffic began) to the last look.
     """
     sent = sum(stream.sent for stream in streams.values())
     share = [sum(seen[ends].sent for ends in seen if ends in streams) / sent for _, seen in looks]

@@ -1,4 +1,4 @@
-"""What a collector is: it reads counters of the nodes while a trial's traffic runs, and reports what the traffic cost.
+"""Defines the interface of a collector, which reads counters of the nodes during a trial's traffic and reports its cost.
 
 A collector is one module of this package that defines `COLLECTOR`; it is registered by being there. It declares its metrics as
 a workload does, and `watch` makes a `Sampler` for one trial:
@@ -28,49 +28,46 @@ from tunnelmark.model.metrics import Feels, Metric, Sample
 
 @dataclass(frozen=True, slots=True)
 class ObservedNode:
-    """What collectors know of a node under their own kernel; all of it is plain, so that it can be said to another host."""
+    """What collectors know of a node on their own host. It is plain data, so that it can be sent to another host."""
 
     agent: int
-    """The number of its first process."""
+    """The process number of its agent, the node's first process, as the host counts."""
 
     group: Path | None = None
-    """Its control group in the v2 hierarchy; None where there is no v2."""
+    """The folder of its control group in the v2 hierarchy; None if the machine has no v2 hierarchy."""
 
     cores: Sequence[int] = ()
-    """Where it runs; of the middle node, the cores that are the links' alone."""
+    """The cores that it runs on; for the middle node, only the cores that no node but the links uses."""
 
     headers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """By underlay interface: bytes of Ethernet header in what it counts of each packet that it receives, and that it sends."""
+    """By underlay interface: how many bytes of Ethernet header it counts for each received, and for each sent packet."""
 
     interface: str = ""
     """The interface that workloads use."""
 
     address: str = ""
-    """Its address there."""
+    """Its address on that interface."""
 
     senders: Mapping[str, str] = field(default_factory=dict)
-    """At an end, by underlay address: the node or router whose traffic comes from there."""
+    """For an end of the traffic, by underlay address: the node or router to which traffic from that address is attributed."""
 
 
 class LinkCounters(Protocol):
     """Counters of the links of a lab, as `lab.labs.Lab` has them."""
 
     async def link_counters(self) -> list[dict[str, dict[str, int]]]:
-        """For each link, what the middle node sent towards each node on it."""
+        """Return for each link, by node on it, the counters of what the middle node sent towards that node."""
 
     async def link_reports(self) -> list[dict[str, Any]]:
-        """What the emulator of each link says of itself."""
+        """Return the report of each link's emulator."""
 
 
 @dataclass(frozen=True)
 class CollectorContext:
-    """What a collector may look at, and where raw files go.
-
-    Files that a collector leaves in `raw` begin with `watch.`.
-    """
+    """What a collector may look at, and the folder `raw` for its raw files, whose names begin with `watch.`."""
 
     nodes: Mapping[str, ObservedNode]
-    """The nodes under this kernel: all of a lab, or those that it has on this host."""
+    """The nodes on this host: all nodes of a lab, or a part of them if the lab is on several hosts."""
 
     source: str
     target: str
@@ -80,10 +77,10 @@ class CollectorContext:
     """The node that the links run through; None if it is on another host."""
 
     card: str = "none"
-    """What the nodes' cards do, as the link's profile says: where they split super-packets, interfaces count these as one packet."""
+    """What the nodes' cards do, by the profile. If they split super-packets, an interface counts a super-packet as one."""
 
     links: LinkCounters | None = None
-    """Counters of the links; None on a host, where the command asks for them."""
+    """Counters of the links; None on a host of an inventory, where the command reads them itself."""
 
     further_ways: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
     """See `plan.routes.further_ways`."""
@@ -92,24 +89,24 @@ class CollectorContext:
     """When the VPN was started, on the nodes' CLOCK_MONOTONIC."""
 
     clock: float = 0.0
-    """Seconds that the nodes' CLOCK_MONOTONIC shows more than this process's."""
+    """By how many seconds the nodes' CLOCK_MONOTONIC is ahead of this process's."""
 
     @property
     def ends(self) -> dict[str, str]:
-        """The nodes whose cost is reported, by the word that ends a metric's name: `source` and `target`, if they are here."""
+        """The nodes whose cost is reported, by the end of a metric's name: `source` and `target`, as far as they are here."""
         both = {"source": self.source, "target": self.target}
         return {end: node for end, node in both.items() if node in self.nodes}
 
     @cached_property
     def daemons(self) -> Mapping[str, tuple[int, ...]]:
-        """The VPN's processes on each node, children included, by the host's process numbers.
+        """The numbers of the VPN's processes on each node, children included, as the host counts.
 
-        Everything but the agent that runs when this is first asked: ask while the mesh is at rest.
+        These are all processes but the agent that run at the first access, so access it while the mesh is idle.
         """
         return {name: self.processes(name) for name in self.nodes}
 
     def processes(self, node: str) -> tuple[int, ...]:
-        """Every process of a node but its agent, by the host's process numbers."""
+        """Return the numbers of all processes of a node but its agent, as the host counts; () if the node is gone."""
         agent = self.nodes[node].agent
         try:
             own = os.readlink(f"/proc/{agent}/ns/pid")
@@ -126,11 +123,11 @@ class CollectorContext:
         return tuple(found)
 
     def proc(self, node: str, path: str) -> str:
-        """A file below /proc as the node sees it itself, such as `net/dev`; OSError if it has none."""
+        """Return the text of a file of the agent's /proc folder, such as the node's `net/dev`; OSError if it does not exist."""
         return Path(f"/proc/{self.nodes[node].agent}", path).read_text()
 
     def now(self) -> float:
-        """The time on the nodes' CLOCK_MONOTONIC, in seconds."""
+        """Return the time on the nodes' CLOCK_MONOTONIC, in seconds."""
         return time.monotonic() + self.clock
 
 
@@ -138,11 +135,12 @@ class CollectorContext:
 class Collected:
     """What a collector saw in one trial.
 
-    A sample's `time` counts seconds from `begin`; None is for the whole of the traffic. `notes` say why a metric is absent, by
-    the metric's name. `cpu` are CPU seconds of programs that it started; its own are measured by its caller. `limits` say
-    what held the traffic back (see the module `limits`); arms are not compared by them. `sums` are added up over the hosts that have
-    a part of the lab, and become metrics by the collector's `conclude`; `of_each_host` are values for it that are not to be added up,
-    by name: one from each host that has it.
+    `samples`: `time` counts seconds from `begin`; it is None for the whole of the traffic.
+    `notes`: why a metric is absent, by the metric's name.
+    `cpu`: CPU seconds of programs that the collector started; the caller measures the collector's own.
+    `limits`: what held the traffic back (see the module `limits`); arms are not compared by them.
+    `sums`: values that are added up over all hosts of the lab; the collector's `conclude` makes metrics of them.
+    `of_each_host`: values for `conclude` that are not added up: by name, one value from each host that has it.
     """
 
     samples: tuple[Sample, ...] = ()
@@ -153,7 +151,7 @@ class Collected:
     of_each_host: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def joined(self, other: Collected) -> Collected:
-        """What was seen on two hosts, each of which has nodes of its own."""
+        """Join what was seen on two hosts, each of which has other nodes."""
         sums = dict(self.sums)
         for name, value in other.sums.items():
             sums[name] = sums.get(name, 0.0) + value
@@ -177,31 +175,34 @@ class Sampler(Protocol):
         """The traffic's client is about to start."""
 
     async def sample(self) -> None:
-        """Some of the traffic has passed."""
+        """Take a look while the traffic runs; called every `Collector.every` seconds."""
 
     async def end(self) -> Collected:
-        """The traffic is over."""
+        """Return what was seen; called when the traffic is over."""
 
 
 class Turn(IntEnum):
-    """The order in which collectors begin. They end in the reverse order: many divide by the time in between, in which nothing slow may be."""
+    """The order in which collectors begin; they end in the reverse order.
+
+    Many collectors divide by the time between their begin and end, so nothing slow may happen in that time.
+    """
 
     PERF = 0
-    """It takes up to seconds to begin and to end."""
+    """For collectors that take up to seconds to begin and to end."""
 
     SOCKETS = 1
-    """It opens packet sockets; to close them takes tens of milliseconds, and its own figures have no time in them."""
+    """For collectors with packet sockets, which take tens of milliseconds to close, whose figures do not depend on time."""
 
     TIMED_SOCKETS = 2
-    """The same of one that divides by time: that ends before others close theirs."""
+    """For collectors with packet sockets that divide by time: they end before the others close their sockets."""
 
     QUICK = 3
-    """It takes a few milliseconds."""
+    """For collectors that take a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collector:
-    """A way to observe a trial."""
+    """A kind of measurement that can be made during a trial."""
 
     name: str
     """Its name on the command line and in studies, such as `cpu`."""
@@ -219,22 +220,22 @@ class Collector:
     """Seconds between two samples; None for no samples between begin and end."""
 
     light: bool = False
-    """True if it is on unless a study says otherwise."""
+    """True if it is used by studies that name no collectors."""
 
     looks_at: Literal["all", "ends", "source", "machine"] = "ends"
-    """What it looks at: where nodes are on several hosts, it works on each that has some of it; what looks at the whole machine, on none."""
+    """What it looks at. If nodes are on several hosts, it runs on each host that has such nodes; a "machine" one on none."""
 
     turn: Turn = Turn.QUICK
-    """When it begins and ends among the collectors of a trial."""
+    """Its place in the order in which a trial's collectors begin."""
 
     conclude: Callable[[Collected], Collected] | None = None
-    """Makes samples and notes in addition from what was seen on all hosts, for metrics that need what several nodes counted."""
+    """Makes further samples and notes from what was seen on all hosts, for metrics that need counters of several nodes."""
 
 
 def both(
     name: str, unit: str, title: str, *, compare: str = "ratio", better: str = "lower", feels: Feels = "counts"
 ) -> tuple[Metric, ...]:
-    """A metric of each end: `name_source` and `name_target`, titled after the sender and the receiver."""
+    """Return a metric for each end: `name_source` for the sender, and `name_target` for the receiver."""
     words = {"source": "sender", "target": "receiver"}
     return tuple(
         Metric(f"{name}_{end}", unit, f"{title}, {word}", better=better, compare=compare, feels=feels)  # type: ignore[arg-type]
@@ -243,11 +244,11 @@ def both(
 
 
 class Stopwatch:
-    """Seconds since it was made, on the clock of series."""
+    """Counts the seconds since it was made; they are the times of series."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
 
     def __call__(self) -> float:
-        """Seconds since then."""
+        """Return the seconds since it was made."""
         return time.monotonic() - self._start

@@ -1,9 +1,9 @@
-"""CPU of the nodes: seconds, cores, per gigabyte through the overlay and per packet on the wire, sender and receiver apart.
+"""Measures the CPU of sender and receiver: per second, per gigabyte through the overlay, and per packet on the wire.
 
-Everything that runs on a node counts: the VPN, the workload's own programs, and the kernel's work for both, which on real
-hosts would be paid for too. The accounts are the nodes' control groups (`cpu.stat`, exact to the microsecond), and of the
-cores that are one node's own `ksoftirqd`, the workers bound to them, and the softirq work that ran while they had no task. The
-links, which are not part of a host, have an account of their own, kept in the same way.
+Everything that runs on a node counts: the VPN, the workload's programs, and the kernel's work for both, which real hosts
+would need as well. The figures are from the nodes' control groups (`cpu.stat`, exact to the microsecond). For cores that
+only one node uses, `ksoftirqd`, the workers bound to these cores, and softirq work that ran while they had no task are
+added. The CPU of the links, which are not part of a host, is measured separately in the same way.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ METRICS = (
 EVERY = 0.5
 
 LEAST, FEW = 1_000_000, 1000
-"""Bytes through the overlay, and packets on the underlay, from which on their cost is reported: below, what the nodes do
-anyway is most of it."""
+"""The least bytes through the overlay, and packets on the underlay, for which a cost is reported: with fewer, most of it is
+what the nodes do anyway."""
 
 TOO_LITTLE = "less than 1 MB passed the overlay"
 TOO_FEW = "fewer than 1,000 packets passed the underlay"
@@ -88,29 +88,32 @@ BESIDE = (
 )
 
 SECONDS = "seconds_"
-"""Of `Collected.sums`: CPU of an end; the others are its packets on the wire (`_counts.PACKETS`), `bytes` through the sender's overlay interface, CPU of the
-`links`, of `others` and `shared`, and how many cores the links have `apart`."""
+"""The prefix of keys of `Collected.sums` that hold an end's CPU seconds.
+
+The other keys are: an end's wire packets (`_counts.PACKETS`), `bytes` through the sender's overlay interface, the CPU
+seconds of the `links`, of `others` (the nodes between) and `shared` (shared cores), and the number of the links' own cores (`apart`).
+"""
 
 _EVERYBODY = ""
-"""Who has the cores that several nodes share; no node is called so."""
+"""The name under which cores are listed that several nodes share; no node has this name."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """CPU seconds of the kernel on some cores that belong to no control group."""
+    """CPU seconds of the kernel's work on some cores that no control group is charged for."""
 
     softirq: float = 0.0  # of ksoftirqd
     workers: float = 0.0
     unbilled: float = 0.0  # in softirq with no task
-    handling: float = 0.0  # in softirq, in whatever context; most of it is counted elsewhere already
+    handling: float = 0.0  # all softirq work, in any context; most of it is contained in other figures
 
     @property
     def seconds(self) -> float:
-        """What is to be added to a control group's account."""
+        """The seconds that must be added to those of a control group."""
         return self.softirq + self.workers + max(self.unbilled, 0.0)
 
     def since(self, before: _Kernel) -> _Kernel:
-        """What was spent between two looks."""
+        """Return the CPU seconds since an earlier look."""
         return _Kernel(*(getattr(self, f.name) - getattr(before, f.name) for f in fields(self)))
 
 
@@ -201,7 +204,7 @@ class _Cpu:
 
     @staticmethod
     def _cpu(before: _Look, after: _Look, node: str) -> float:
-        """Milliseconds of CPU a second, the kernel's included where the cores are the node's own."""
+        """Return a node's CPU in milliseconds per second; the kernel's work is included on cores that only this node uses."""
         seconds = after.used[node].total - before.used[node].total
         if node in after.kernel:
             seconds += after.kernel[node].since(before.kernel[node]).seconds
@@ -226,7 +229,7 @@ class _Cpu:
 
 
 def conclude(seen: Collected) -> Collected:
-    """CPU per packet, and what belongs to neither end for what passed: other nodes', the links', the kernel's on shared cores."""
+    """Return the CPU per packet of each end, and per gigabyte that of other nodes, of the links, and of shared cores' kernel."""
     sums = seen.sums
     samples, notes = list[Sample](), dict[str, str]()
     for end in ("source", "target"):

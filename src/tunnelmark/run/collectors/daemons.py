@@ -1,8 +1,9 @@
-"""CPU of the VPN's daemons alone, and of all else on their node: the workload's own programs.
+"""Measures the CPU of the VPN's daemons, and separately that of all other programs on their node: those of the workload.
 
-The daemons' is what the kernel bills to their processes, in steps of a clock tick (10 ms); the others' is the node's control group
-less the daemons and the agent. What the kernel does outside of any process (ksoftirqd, workers, softirq work of a core at rest) is in neither, and
-softirq work is billed to whatever process it interrupts; the collector `cpu` counts all of it for the node.
+The daemons' CPU is what the kernel bills to their processes, in steps of a clock tick (10 ms). The others' is that of the
+node's control group less the daemons and the agent. Kernel work outside of any process (ksoftirqd, workers, softirq work
+on an idle core) is in neither figure, and softirq work is billed to the process that it interrupts; the collector `cpu`
+counts all of it for the node.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class NodeCpu:
-    """CPU seconds of a node up to now: of each daemon that still runs, of the agent, and of the whole control group."""
+    """CPU seconds of a node up to now: of each daemon that still runs (by process), of the agent, and of the control group."""
 
     daemons: Mapping[int, float]
     agent: float
@@ -37,7 +38,10 @@ class NodeCpu:
 
 
 def shares(first: NodeCpu, last: NodeCpu, took: float) -> tuple[float | None, float | None]:
-    """Milliseconds a second of the daemons (None without any) and of all else but the agent; both None where a daemon has ended."""
+    """Return the CPU of the daemons (None if there are none), and of all else but the agent, in milliseconds per second.
+
+    `took`: the seconds between the two looks. Both are None if a daemon has ended in between.
+    """
     if set(first.daemons) - set(last.daemons):
         return None, None
     spent = sum(last.daemons[process] - before for process, before in first.daemons.items())
@@ -46,7 +50,10 @@ def shares(first: NodeCpu, last: NodeCpu, took: float) -> tuple[float | None, fl
 
 
 def billed(processes: Iterable[int], tick: int, proc: Path = _PROC, *, children: bool = True) -> dict[int, float]:
-    """CPU seconds of those processes that still run, with their threads and, with `children`, those that they have waited for."""
+    """Return the CPU seconds of those processes that still run, by process number.
+
+    With `children`, the children that a process has waited for count, too.
+    """
     found = {}
     for process in processes:
         try:

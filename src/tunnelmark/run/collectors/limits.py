@@ -1,31 +1,32 @@
-"""What held a trial's traffic back: how busy cores and threads were, where packets were lost, what TCP waited for.
+"""Records what held a trial's traffic back: how busy cores and threads were, where packets were lost, what TCP waited for.
 
-It has no metrics. What it sees is not compared between arms but says of each trial what bound it (`analyse.bottleneck`). It
-is recorded as `limits` in the attempt. Names end in `source` or `target`, the node that they are about:
+It has no metrics: its figures are not compared between arms, but explain what limited each trial (`analyse.bottleneck`).
+They are recorded as `limits` of the attempt. Their names end in `source` or `target`, the node that they are about:
 
-    core_         share of the time in which its busiest core had work, whosever it was, or in which a quota held it back (0 to 1);
+    core_         share of the time (0 to 1) in which its busiest core had work of any kind, or a quota held the node back;
                   or, if that is more, the share of the quota's periods in which it was used up
-    used_         share of its cores' time that its own work took, and that of nodes on the same cores, or a quota held back
-    waited_       share of the time in which it had work and none of it had its core, because other work than that had it; 0 where
-                  the kernel does not count that (`cpu.pressure`), or a node has several cores
+    used_         share of its cores' time that its own work and that of nodes on the same cores took, or a quota held back
+    waited_       share of the time in which it had work, but none of it ran, because others had its core; 0 where the
+                  kernel does not count that (`cpu.pressure`), or a node has several cores
     thread_       share of the time in which the busiest thread of the VPN's daemons ran
     wire_         bit/s that left on the underlay, with Ethernet headers (`typical`, see below)
     sent_, got_   packets that entered the overlay here, and that left it here; a super-packet counts as one
     sent_size_, got_size_   their mean size in bytes, which tells where packets were merged on the way
     out_          packets that left on the underlay
-    drop_tun_     packets that tunnel interfaces dropped since their queue was full: the overlay's, and those below it
+    drop_tun_     packets that tunnel interfaces (the overlay's, and those below it) dropped because their queue was full
     drop_card_    packets that its underlay interfaces dropped
     drop_softnet_ packets that the receive queues of its cores dropped
     drop_rcvbuf_  datagrams that found the receive buffer of a socket of the VPN full
     drop_rcvbuf_app_   the same of the workload's sockets
     drop_sndbuf_  datagrams that found a send buffer full
-    drop_link_    packets sent from here that the queue of a link on their way dropped; drop_lossy_: that its profile took
-    tcp_busy_     share of the seconds from the first look with a stream to the last in which the streams from here had something to send
-    tcp_window_, tcp_buffer_   shares of that busy time that receiver's window and sender's buffer held them for
+    drop_link_    packets sent from here that the queue of a link dropped; drop_lossy_: that were lost by a link's profile
+    tcp_busy_     share of the time with traffic in which the streams from here had data to send (see `_streams.busy`)
+    tcp_window_, tcp_buffer_   shares of that busy time in which the receiver's window, or the sender's buffer, limited them
     tcp_rate_     bit/s delivered by all of them, as the kernel measured last
 
-`emulator` is the cores that the middle node's programs used. Shares and rates are *typical*: the median of half a second each, from the
-first to the last with traffic, so that a program that begins late on a busy machine does not dilute them. Counts are of the whole time, warm-up included.
+`emulator` is how many cores the middle node's programs used. Shares and rates are *typical*: the median over intervals of
+half a second, from the first to the last with traffic, so that a program that begins late on a busy machine does not
+dilute them. Counts are of the whole time, warm-up included.
 """
 
 from __future__ import annotations
@@ -49,12 +50,12 @@ from tunnelmark.run.collectors._link_drops import LinkDrops
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
 
 EVERY = 0.5
-SHORTEST = 0.2  # seconds between two looks from which on what came between them tells a share
+SHORTEST = 0.2  # the least seconds between two looks from which a share is computed
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """All counters at one moment; those of cores in seconds."""
+    """All counters at one moment; times in seconds."""
 
     time: float
     rested: dict[int, float]  # by core: idle, and what our own loops used
@@ -71,7 +72,7 @@ class _Look:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """Who had the cores up to now, in CPU seconds: tasks by node, softirq work by core, and what of that is in no account."""
+    """CPU seconds up to now: of tasks by node, of softirq work by core, and of softirq work that is billed nowhere, by core."""
 
     tasks: dict[str, float]
     softirqs: dict[int, float]
@@ -97,8 +98,8 @@ class _Limits:
         self._looks = [await self._look(())]
 
     async def sample(self) -> None:
-        # `ss` costs some milliseconds of a core, and counts by itself: a look a second is enough once there is a stream, and
-        # at the end that sends.
+        # `ss` takes some milliseconds of a core, and its figures are counters. So one look a second is enough once there is
+        # a stream, and only at the end that sends.
         due = len(self._looks) % 2 == 0 or not any(self._streams.values())
         self._looks.append(await self._look(self._senders() if due else ()))
         for end, streams in self._looks[-1].streams.items():
@@ -128,7 +129,10 @@ class _Limits:
         return Collected(limits={name: round(value, 6) for name, value in sorted(found.items())})
 
     def _spans(self) -> list[tuple[_Look, _Look]]:
-        """The looks by twos, from the first to the last between which there was traffic; of links alone, in which these had work."""
+        """Return the pairs of successive looks from the first to the last pair with traffic.
+
+        If only links are on this host, these are the pairs in which the links' programs used CPU.
+        """
         spans = [(a, b) for a, b in pairwise(self._looks) if b.time - a.time >= SHORTEST]
         ends = self._context.ends
         done = [
@@ -140,12 +144,12 @@ class _Limits:
         ]
 
     def _senders(self) -> tuple[str, ...]:
-        """The ends whose streams are looked at: that which has sent more, or both as long as none has been seen."""
+        """Return the ends whose streams are looked at: the one that has sent more, or both until a stream was seen."""
         sent = {end: sum(stream.sent for stream in streams.values()) for end, streams in self._streams.items()}
         return (max(sent, key=lambda end: sent[end]),) if any(sent.values()) else tuple(sent)
 
     def _core(self, before: _Look, after: _Look, end: str) -> float:
-        """The share of the time, less what the hypervisor took, in which the busiest core of a node had no rest."""
+        """Return the share of the time, without what the hypervisor took, in which the busiest core of a node was not idle."""
         shares = []
         for core in self._context.nodes[self._context.ends[end]].cores:
             if core not in after.rested:
@@ -158,25 +162,25 @@ class _Limits:
         )
 
     def _own(self, before: _Look, after: _Look, end: str) -> float:
-        """The share of its cores' time that a node's work took, and that of nodes which share them."""
+        """Return the share of a node's cores' time that its work took, and that of nodes on the same cores."""
         cores = len(self._context.nodes[self._context.ends[end]].cores) or 1
         used = (after.used[end] - before.used[end]) / _took(before, after) / cores
         return _with_quotas(used + self._back(before, after, end), before.quotas[end], after.quotas[end])
 
     def _waited(self, before: _Look, after: _Look, end: str) -> float:
-        """The share of the time in which a node had work and others had its core; what a quota held back is counted apart."""
+        """Return the share of the time in which a node had work and others had its core, without what a quota held back."""
         waited, held = after.waited[end] - before.waited[end], after.held[end] - before.held[end]
         return min(max((waited - held) / _took(before, after), 0.0), 1.0)
 
     def _back(self, before: _Look, after: _Look, end: str) -> float:
-        """The share of its cores' time in which a quota held a node back."""
+        """Return the share of a node's cores' time in which a quota held it back."""
         cores = len(self._context.nodes[self._context.ends[end]].cores) or 1
         return (after.held[end] - before.held[end]) / _took(before, after) / cores
 
     def _tcp(self, end: str, begun: float) -> dict[str, float]:
-        """What the streams that a node sent from `begun` on waited for; nothing where those that were seen are not most of what it sent.
+        """Return the `tcp_` figures of the streams that an end sent; {} if the seen streams are less than half of its bytes.
 
-        That is the case where connections are many and short: those that ended between two looks are not seen.
+        That happens with many short connections: those that end between two looks are not seen.
         """
         streams = tuple(self._streams[end].values())
         seen = [look for look in self._looks if look.streams.get(end)]
@@ -199,7 +203,7 @@ class _Limits:
         for loops in keep_awake.STANDING:
             for core, (own, _) in loops.spent().items():
                 rested[core] = rested.get(core, 0.0) + own
-        if os.environ.get(keep_awake.COUNTED):  # a loop keeps its cores awake that is in no count of ours
+        if os.environ.get(keep_awake.COUNTED):  # another program's loop keeps the cores awake, and we cannot count it
             rested = {}
         middle = None if context.middle is None else context.middle.group
         held = {end: self._quotas(node) for end, node in context.ends.items()}
@@ -230,20 +234,23 @@ class _Limits:
         return _proc.streams(text, [self._context.nodes[node].address])
 
     def _work(self) -> _Work:
-        """What is read once a look, whichever ends it counts for."""
+        """Read the counters that one look needs only once for both ends."""
         nodes = self._context.nodes
         groups = {name: nodes[name].group for sharing in self._sharing.values() for name in sharing}
         tasks = {name: cgroups.used(group).total for name, group in groups.items() if group is not None}
         return _Work(tasks, softirq.seconds(), softirq.unbilled())
 
     def _used(self, node: str, work: _Work) -> float:
-        """CPU seconds of a node, of those that share its cores, and of softirq work on these that is in no account."""
+        """Return the CPU seconds of a node, of nodes on the same cores, and of these cores' softirq work that is not billed."""
         tasks = sum(work.tasks.get(name, 0.0) for name in self._sharing[node])
         cores = set(self._context.nodes[node].cores)
         return tasks + sum(counts.get(core, 0.0) for counts in (work.softirqs, work.unbilled) for core in cores)
 
     def _stalled(self, node: str, work: _Work) -> float:
-        """The seconds in which a node had work and none of it ran, less what went to those whose work counts as its own."""
+        """Return the seconds in which a node had work and none of it ran, less the work that `_used` counts for it, too.
+
+        That is the work of nodes on the same core, and the core's softirq work. 0 if it is not known.
+        """
         own, cores = self._context.nodes[node].group, set(self._context.nodes[node].cores)
         if own is None or len(cores) != 1:
             return 0.0
@@ -254,7 +261,7 @@ class _Limits:
         return 0.0
 
     def _quotas(self, node: str) -> list[tuple[float, _proc.Quota]]:
-        """The quotas of a node's own group and of those above it, each with the node's part of what it held back."""
+        """Return the quotas of a node's control group and of the groups above it, each with the node's share of its `held`."""
         top, group = cgroups.find().cpu, self._context.nodes[node].group
         if top is None or group is None:
             return []
@@ -268,13 +275,13 @@ class _Limits:
 
 
 def _on_cores_of(context: CollectorContext, node: str) -> tuple[str, ...]:
-    """The nodes that have a core of this one's, itself included."""
+    """Return the nodes that have a core in common with this one, itself included."""
     cores = set(context.nodes[node].cores)
     return tuple(name for name, other in context.nodes.items() if cores & set(other.cores))
 
 
 def _with_quotas(share: float, before: Sequence[_proc.Quota], after: Sequence[_proc.Quota]) -> float:
-    """That share of the time, or if it is more, of the periods in which a quota was used up: there was no rest in these."""
+    """Return `share`, or the share of the periods in which a quota was used up if that is more, between 0 and 1."""
     return min(max(share, *(now.ran_out(then) for then, now in zip(before, after, strict=False)), 0.0), 1.0)
 
 
@@ -283,7 +290,7 @@ def _took(before: _Look, after: _Look) -> float:
 
 
 def _threads(processes: tuple[int, ...]) -> dict[int, float]:
-    """CPU seconds of each thread of some processes, from /proc/PID/task/TID/schedstat."""
+    """Return the CPU seconds of each thread of some processes, by thread, from /proc/PID/task/TID/schedstat."""
     found = {}
     for process in processes:
         with contextlib.suppress(OSError):  # it has ended

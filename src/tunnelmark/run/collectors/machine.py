@@ -1,7 +1,7 @@
-"""How full the whole machine was: all of its cores, and its memory.
+"""Measures how much of the whole machine was in use: all of its cores, and its memory.
 
-Published studies say of their machines that nothing was full. Cores are kept awake by loops of our own while a lab is up; what those loops used counts
-as rest.
+Published studies say of their machines that no resource was used up; so this can be checked. While a lab is up, loops of
+our own keep the cores awake; the time that these loops use counts as idle.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ _PROC = Path("/proc")
 
 
 def memory_used(text: str) -> float:
-    """Per cent of the memory that programs cannot get, from /proc/meminfo."""
+    """Return the per cent of the memory that is not available to programs, from /proc/meminfo."""
     found = dict(re.findall(r"^(MemTotal|MemAvailable):\s+(\d+) kB$", text, re.MULTILINE))
     return 100 * (1 - int(found["MemAvailable"]) / int(found["MemTotal"]))
 
 
 def cores_used(first: dict[int, tuple[float, float]], last: dict[int, tuple[float, float]], took: float) -> float:
-    """Per cent of the time that the cores had in `took` seconds, from (rested, stolen) seconds by core up to two moments."""
+    """Return the per cent of the cores' time that was used in `took` seconds; time that the hypervisor took does not count.
+
+    `first`, `last`: by core, its (idle, stolen) seconds at the begin and at the end.
+    """
     had = rested = 0.0
     for core, (rest, stolen) in last.items():
         before = first.get(core, (0.0, 0.0))
@@ -65,7 +68,7 @@ class _Machine:
         return Collected((Sample("machine_cores", cores), Sample("machine_memory", self._most)))
 
     def _rests(self) -> dict[int, tuple[float, float]]:
-        """By core, the seconds that it rested, our own loops included, and those that the hypervisor took."""
+        """Return by core the seconds that it was idle, our own loops included, and those that the hypervisor took."""
         found = _proc.idle((_PROC / "stat").read_text(), self._tick)
         for loops in keep_awake.STANDING:
             for core, (own, _) in loops.spent().items():

@@ -1,7 +1,7 @@
-"""Memory of the VPN's daemons: at rest, before anything of the workload runs, and the most that was seen under load.
+"""Measures the memory of the VPN's daemons: at rest, before the workload starts, and the largest value under load.
 
-PSS is the share of physical memory that is a process's own: a page that n processes map counts a n-th for each, so that the
-PSS of several daemons adds up. RSS counts shared pages wholly.
+PSS divides shared memory: a page that n processes map counts as 1/n for each of them, so the PSS of several daemons can
+be added up. RSS counts shared pages in full.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Stacks of both ends while the traffic runs, kernel and user, for flame graphs: recorded by perf, kept folded.
+"""Records kernel and user stacks of both ends during the traffic, by perf, and keeps them folded, for flame graphs.
 
-One `perf record` on the host looks at the clock of every processor, once for the control group of each end, and once for
-whatever the kernel does on the processors while no process of the lab runs (see docs/stacks.md). What it writes is folded
-when the traffic is over, into `watch.stacks.source.folded` and `watch.stacks.target.folded`; `watch.stacks.json` says how.
+One `perf record` on the host samples every processor by its clock, once for the control group of each end, and once for
+the kernel's work on the ends' own processors outside of the lab's processes (see docs/stacks.md). When the traffic is
+over, its data is folded into `watch.stacks.source.folded` and `watch.stacks.target.folded`; `watch.stacks.json` has the
+method (`unwinding`) and the numbers of samples.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from tunnelmark.model.stack_kinds import shares_of
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Turn, both
 
 FREQUENCY = 499
-"""Samples a second of a processor; a prime, so that it does not run in step with anything."""
+"""Samples per second of each processor; a prime number, so that the sampling does not coincide with periodic work."""
 
 FILES = {side: f"watch.stacks.{side}.folded" for side in ("source", "target")}
-"""What is kept in a trial's raw output, by side."""
+"""The files of folded stacks in a trial's raw output, by side."""
 
 KINDS_OF_DAEMONS = {
     "stacks_tun_read": "TUN read",
@@ -39,7 +40,7 @@ KINDS_OF_DAEMONS = {
     "stacks_receive": "socket receive",
     "stacks_cryptography": "cryptography",
 }
-"""Of what kinds the daemons' samples are reported as metrics (`model.stack_kinds`); the names of the metrics without the side."""
+"""The kinds of the daemons' samples (`model.stack_kinds`) that are reported as metrics, by the metric's name without the side."""
 
 PACKAGES = ("linux-perf",)
 """The Debian packages that bring perf."""
@@ -52,18 +53,19 @@ _FIELDS = "comm,pid,tid,cpu,time,event,ip,sym,dso"
 _REFUSED = "perf needs CONFIG_CGROUP_PERF, and its control groups in the v2 hierarchy; see docs/stacks.md"
 
 UNWINDING = {"fp": "fp", "dwarf": "dwarf,8192"}
-"""How callers are found, as an option of perf: by frame pointers, which Go programs have, or by tables that others have, from
-a copy of 8 KiB of the stack. Debian's C libraries and programs, and Rust's, have no frame pointers; static Go programs no tables."""
+"""The options of perf for finding a function's callers. `fp`: by frame pointers, which Go programs have. `dwarf`: by tables,
+from a copy of 8 KiB of the stack. Debian's C libraries and programs, and Rust programs, have tables but no frame pointers;
+static Go programs have no tables."""
 
 _GO = b"\xff Go buildinf:"
 """What every Go program since Go 1.13 contains (Go's debug/buildinfo)."""
 
 _ALIVE = '[ "$PPID" = "$0" ] && exec "$@"'
-"""Starts a program unless its parent died before it was bound to its parent's life."""
+"""A shell script that starts a program, unless the parent died before the kernel was asked to kill it with the parent."""
 
 
 def require() -> None:
-    """MissingPart for the program that is not there, so that it is reported before a run and not in each trial."""
+    """Raise MissingPart if a needed program is missing, so that it is reported before a run and not in each trial."""
     find("perf", PACKAGES)
     find("setpriv", ("util-linux",))
     find("tunnelmark-flame")
@@ -85,7 +87,7 @@ class Stacks:
         self._control = -1  # perf ends when this end of the pipe is closed
 
     async def begin(self) -> None:
-        """Start perf and wait until it records; LabError with what it said if it does not."""
+        """Start perf, and wait until it records; raises LabError with perf's output if it does not."""
         names = [f"cpu-clock/name={side}/" for side in self._context.ends]
         names += ["cpu-clock/name=core/k"] if self._own else []  # the kernel's part of what all tasks do
         groups = [*self._groups, *([""] if self._own else [])]  # an event without a group sees every task
@@ -142,7 +144,7 @@ class Stacks:
         return Collected(samples=tuple(samples), cpu=cpu)
 
     async def _stop(self, number: int) -> float:
-        """End perf; the CPU seconds that it used."""
+        """End perf, and return the CPU seconds that it used."""
         if self._perf is None:
             return 0.0
         perf, self._perf = self._perf, None
@@ -157,7 +159,7 @@ class Stacks:
 
 
 def threads(processes: Iterable[int], proc: Path = Path("/proc")) -> set[str]:
-    """The names of all threads of these processes, as perf calls them; those that have ended have none."""
+    """Return the names of all threads of those processes that still run, as perf prints them."""
     found = set()
     for process in processes:
         for file in (proc / str(process) / "task").glob("*/comm"):
@@ -167,19 +169,19 @@ def threads(processes: Iterable[int], proc: Path = Path("/proc")) -> set[str]:
 
 
 def own_cores(cores: Mapping[str, Sequence[int]], ends: Mapping[str, str]) -> dict[str, list[int]]:
-    """The processors of each end, by side, that no other node has; empty unless each end has one."""
+    """Return the processors that only one end uses, by side; {} unless each end has at least one."""
     shared = Counter(core for own in cores.values() for core in own)
     found = {side: [core for core in cores[node] if shared[core] == 1] for side, node in ends.items()}
     return found if all(found.values()) else {}
 
 
 def unwinding(pids: Iterable[int]) -> str:
-    """How callers are found in these processes and in those that the workload will start (see UNWINDING)."""
+    """Choose how callers are found (a key of UNWINDING): "fp" if any of these processes is a Go program, else "dwarf"."""
     return "fp" if any(is_go(Path(f"/proc/{pid}/exe")) for pid in pids) else "dwarf"
 
 
 def is_go(program: Path) -> bool:
-    """Whether a program was made by Go; not, if it cannot be read."""
+    """Whether a program was built by Go; False if it cannot be read."""
     try:
         with program.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
             return content.find(_GO) >= 0
@@ -188,12 +190,12 @@ def is_go(program: Path) -> bool:
 
 
 def bound_to_us(argv: Sequence[str]) -> list[str]:
-    """The command that runs `argv` as long as this process lives and no longer, however it ends."""
+    """Return a command that runs `argv`, and that the kernel kills when this process ends, in whatever way."""
     return ["setpriv", "--pdeathsig", "KILL", "sh", "-c", _ALIVE, str(os.getpid()), *argv]
 
 
 def fold(data: Path, prefix: Path, own: Mapping[str, Sequence[int]]) -> dict[str, dict[str, int]]:
-    """Fold what perf recorded into PREFIX.SIDE.folded; how many `samples` each side has, `softirq` among them."""
+    """Fold perf's data into PREFIX.SIDE.folded; return for each side its number of `samples`, and of `softirq` ones."""
     sides = [word for side in FILES for word in ("--side", f"{side}={','.join(map(str, own.get(side, ())))}")]
     script = [str(find("perf", PACKAGES)), "script", "-i", str(data), "--no-inline", "-F", _FIELDS]
     folding = [str(find("tunnelmark-flame")), "fold", "--to", str(prefix), *sides]
@@ -216,16 +218,16 @@ def fold(data: Path, prefix: Path, own: Mapping[str, Sequence[int]]) -> dict[str
 
 
 def _next(source: int, patience: float, what: str) -> bytes:
-    """What comes out of a pipe next, nothing at its end; TimeoutError with what did not come in so many seconds."""
+    """Return the next bytes of a pipe, b"" at its end; TimeoutError, which names `what`, if none come for `patience` seconds."""
     if not select.select((source,), (), (), patience)[0]:
         raise TimeoutError(f"perf wrote no {what} for {patience:g} s")
     return os.read(source, 1 << 16)
 
 
 def _pass_on(source: int, target: int) -> None:
-    """All that comes out of a pipe goes into another one, however long that takes; TimeoutError once nothing moves for `_END` seconds.
+    """Copy all bytes of a pipe to another one; TimeoutError if nothing moves for `_END` seconds.
 
-    A busy machine unwinds some ten thousand stacks in a minute, and does get on with them.
+    The whole may take longer: a busy machine unwinds some ten thousand stacks in a minute.
     """
     os.set_blocking(target, False)
     with contextlib.suppress(BrokenPipeError):  # the reader has ended, and says why
@@ -237,7 +239,7 @@ def _pass_on(source: int, target: int) -> None:
 
 
 def _reap(process: subprocess.Popen[bytes]) -> float:
-    """Wait for the end of a process, and insist if it takes too long; the CPU seconds that it used."""
+    """Wait until a process ends, kill it if that takes more than `_END` seconds, and return the CPU seconds that it used."""
     deadline = time.monotonic() + _END
     while (ended := os.wait4(process.pid, os.WNOHANG))[0] == 0:
         if time.monotonic() > deadline:

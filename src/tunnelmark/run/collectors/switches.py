@@ -1,4 +1,4 @@
-"""Context switches of the VPN's daemons: each wait for a packet and each time they had to give way, all threads together."""
+"""Counts the context switches of the VPN's daemons, all threads together: waits, and times when the core was taken away."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ METRICS = (
     *both("switches_forced", "%", "context switches of the daemons that were forced", compare="difference"),
 )
 NO_DAEMONS = "no daemon runs on the node"
-DONE = "done_"  # of `Collected.sums`: the switches of an end
+DONE = "done_"  # prefix of keys of `Collected.sums`: the switches of an end
 
 
 class _Switches:
@@ -52,7 +52,7 @@ class _Switches:
 
 
 def conclude(seen: Collected) -> Collected:
-    """Switches for each wire packet, which both ends count together."""
+    """Return the context switches per wire packet of each end; if cards split, both ends are needed to count the packets."""
     return _counts.for_each_packet(seen, DONE, "switches_per_packet")
 
 

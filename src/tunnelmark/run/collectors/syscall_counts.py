@@ -1,7 +1,7 @@
-"""System calls of the VPN's daemons, counted by the kernel's tracepoint `raw_syscalls:sys_enter` through `perf stat`.
+"""Counts the system calls of the VPN's daemons, by `perf stat` on the kernel's tracepoint `raw_syscalls:sys_enter`.
 
 The tracepoint costs each system call about a tenth of a microsecond, so this collector is not one of the light ones. perf
-finds the tracepoint in tracefs, which it gets in a mount namespace of its own: the host's mounts are not touched.
+finds the tracepoint in tracefs, which is mounted in perf's own mount namespace: the host's mounts are not changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ METRICS = (
 )
 EVENT = "raw_syscalls:sys_enter"
 NO_DAEMONS = "no daemon runs on the node"
-DONE = "done_"  # of `Collected.sums`: the system calls of an end
+DONE = "done_"  # prefix of keys of `Collected.sums`: the system calls of an end
 _HINT = "it needs tracefs (CONFIG_FTRACE_SYSCALLS) and the right to trace"
 _TRACEFS = 'mount -t tracefs nodev /sys/kernel/tracing && exec "$@"'
 _PATIENCE = 10.0  # seconds for perf to open its counters
@@ -42,7 +42,7 @@ class _Counter:
 
     @classmethod
     def start(cls, processes: tuple[int, ...]) -> _Counter:
-        """Have it ready, and not counting yet."""
+        """Start perf on these processes; it does not count yet."""
         theirs, control = os.pipe()
         answers, said = os.pipe()
         perf = [str(find("perf", ("linux-perf",))), "stat", "-x", ",", "-e", EVENT, "-D", "-1"]
@@ -61,7 +61,7 @@ class _Counter:
         return cls(process, control, answers)
 
     def tell(self, word: str) -> bool:
-        """Whether perf has carried out the command (`enable`, `disable`)."""
+        """Send perf a command (`enable`, `disable`), and return whether it has carried it out."""
         try:
             os.write(self.control, f"{word}\n".encode())
         except BrokenPipeError:
@@ -70,7 +70,7 @@ class _Counter:
         return bool(readable and os.read(self.answers, 16).startswith(b"ack"))
 
     def stop(self) -> tuple[str, float]:
-        """End it: what it printed, and the CPU seconds that it used."""
+        """End perf; return what it printed, and the CPU seconds that it used."""
         self.process.send_signal(signal.SIGINT)
         assert self.process.stderr is not None
         with self.process.stderr as stream:
@@ -129,17 +129,17 @@ class _Syscalls:
 
 
 def counted(printed: str) -> int | None:
-    """The number in what `perf stat -x ,` prints; None if it could not count."""
+    """Return the number of system calls from the output of `perf stat -x ,`; None if perf could not count."""
     for line in printed.splitlines():
         words = line.split(",")
         if len(words) > 2 and words[2].startswith(EVENT):
-            # Not counted, though it can be: the processes did not run a single time.
+            # "<not counted>" means that the processes did not run at all.
             return int(words[0]) if words[0].isdigit() else 0 if words[0] == "<not counted>" else None
     return None
 
 
 def conclude(seen: Collected) -> Collected:
-    """System calls for each packet on the wire, of both ends together."""
+    """Return the system calls per wire packet of each end."""
     return _counts.for_each_packet(seen, DONE, "syscalls_per_packet")
 
 

@@ -1,7 +1,7 @@
-"""TCP as the sender's kernel sees it, twice a second: congestion window, round-trip time, retransmissions, reordering.
+"""Reads the sender's TCP state twice a second: congestion window, round-trip time, retransmissions, reordering.
 
-`ss -tin` shows the connections of the workload, which have the node's inner address, and those of a VPN that itself uses
-TCP, which have an underlay address. Of several connections the one that has sent most represents all. `ss` runs in the
+`ss -tin` shows the connections of the workload, which have the node's overlay address, and those of a VPN that uses TCP
+itself, which have an underlay address. In a series, the connection that has sent most represents all. `ss` runs in the
 node's network, but outside its control group, so that the node is not charged for it.
 """
 
@@ -37,7 +37,7 @@ NONE = {"tcp": "the workload uses no TCP over the overlay", "tcp_own": "the VPN 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A TCP connection as `ss -tin` shows it: window in bytes, round-trip time in ms, and what it has counted."""
+    """A TCP connection as `ss -tin` shows it: bytes sent, congestion window in bytes, round-trip time in ms, and counters."""
 
     local: str
     peer: str
@@ -115,7 +115,7 @@ _VALUES: Mapping[str, Callable[[Connection], float]] = {
 
 
 def connections(text: str) -> list[Connection]:
-    """The connections in the output of `ss -tinH`, which has two lines for each: its addresses, then its statistics."""
+    """Return the connections in the output of `ss -tinH`, which has two lines for each: its addresses, and its statistics."""
     found, ends = [], ("", "")
     for line in text.splitlines():
         if line[:1].isspace():
@@ -139,7 +139,7 @@ def _connection(local: str, peer: str, line: str) -> Connection:
 
 
 def _children() -> float:
-    """CPU seconds of programs that have run and ended."""
+    """Return the CPU seconds of all child programs that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

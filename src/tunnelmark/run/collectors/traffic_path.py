@@ -1,10 +1,11 @@
-"""Which way the traffic went on the underlay: from end to end, or through a third node; and whether over TCP.
+"""Finds which path the traffic took on the underlay: from end to end, or through a third node; and whether it used TCP.
 
-Both ends note who sent the packets that reach their cards, a sample of them where they are many. What arrived inside the tunnel
-without as many bytes from the other end on the outside came another way. That is asked look by look, because what a tunnel adds to
-small packets in some looks may be as many bytes as came another way in others. Chatter of third nodes counts for nothing: it brings
-nothing inside. Where the workload has traffic between further nodes, as in a ring, each of them is an end. A router that
-translates the other end's address speaks for it, and in a cascade so does the address from which the last tunnel's packets come.
+Both ends note who sent the packets that reach their cards (a sample of them if there are many). If more bytes arrive
+inside the tunnel than came from the other end outside, the rest took another path. Each look is judged on its own: what a
+tunnel adds to small packets in some looks may be as many bytes as took another path in others. Other packets of third
+nodes do not count, because they bring nothing inside. If the workload has traffic between further nodes, as in a ring,
+packets of each of them count as direct. So do packets from a router that translates the other end's address and, in a
+cascade, from the address that the last tunnel's packets come from.
 """
 
 from __future__ import annotations
@@ -32,22 +33,22 @@ METRICS = (
     Metric(TCP, "%", "bytes that came over TCP on the underlay", "lower", "difference", feels="counts"),
 )
 AGE = "age"
-"""Of `Collected.of_each_host`: seconds from the VPN's start until this collector began."""
+"""The key of `Collected.of_each_host` for the seconds from the VPN's start until this collector began."""
 
 FILE = "watch.path.json"
 NEVER = "the traffic did not go directly at the end"
 TOO_LITTLE = "less than 64 KiB arrived inside"
 LEAST = 1 << 16
-"""Bytes inside from which on a path is named: less may be a VPN's own pings."""
+"""The least bytes inside for which a path is reported: fewer may be a VPN's own pings."""
 
 BRIEF = 1 << 11
-"""The same for what arrived between two looks."""
+"""The same for the bytes between two looks."""
 
 EVERY, TURN, MANY = 0.1, 10, 10_000
-"""Seconds between two looks; from `MANY` packets a second on, one look of every `TURN` takes some, because each that passes a
-listener costs its node some ten nanoseconds even if it is not taken."""
+"""`EVERY`: seconds between two looks. From `MANY` packets a second on, only one of `TURN` looks samples packets: while a
+socket listens, each packet costs its node some ten nanoseconds, even if it is not sampled."""
 
-_WANTED = 64  # packets of a look that are enough to say who sent most of them
+_WANTED = 64  # so many sampled packets of a look suffice to say who sent most of its packets
 _TCP = 6
 _UNKNOWN = "?"
 _OF = "eth"  # what the lab's names of underlay interfaces begin with
@@ -55,7 +56,7 @@ _OF = "eth"  # what the lab's names of underlay interfaces begin with
 
 @dataclass(slots=True)
 class Arrivals:
-    """Bytes that arrived at one end: inside the tunnel, and outside by sender and by whether over TCP."""
+    """Bytes that arrived at one end: inside the tunnel, outside by sender, and outside over TCP."""
 
     inside: float = 0.0
     by_sender: Counter[str] = field(default_factory=Counter)
@@ -63,18 +64,18 @@ class Arrivals:
 
     @property
     def outside(self) -> float:
-        """Bytes from any sender."""
+        """The bytes from all senders together."""
         return float(sum(self.by_sender.values()))
 
     def scaled(self, inside: float, outside: float) -> Arrivals:
-        """As many bytes as those, divided as these are outside, of which there are some."""
+        """Return that many bytes, divided by sender and TCP as these are; these must have some bytes outside."""
         each = outside / self.outside
         return Arrivals(
             inside, Counter({name: round(count * each) for name, count in self.by_sender.items()}), self.over_tcp * each
         )
 
     def add(self, other: Arrivals) -> None:
-        """Count what another look saw, too."""
+        """Add the bytes of another look."""
         self.inside += other.inside
         self.by_sender.update(other.by_sender)
         self.over_tcp += other.over_tcp
@@ -83,10 +84,11 @@ class Arrivals:
 def totals(
     arrived: Mapping[str, Arrivals], others: Mapping[str, str], backlogs: Mapping[str, Backlog]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Bytes by the way they came, from what arrived at ends in one look and the name of the other end of each.
+    """Return the bytes by path: first as this look alone shows them, then with the help of earlier looks.
 
-    First by this look alone, then with what earlier looks saw outside and not yet inside: of each end, `backlogs` has that, and this
-    look is added to it. Where bytes are missing that none has sent, the counts cannot tell, and neither way is raised.
+    `arrived`: what arrived at each end in one look. `others`: for each end, the name of the other end. `backlogs`: for each
+    end, the bytes that earlier looks saw outside and not yet inside; this look is added to them. Bytes inside that no
+    sender's bytes explain are counted for neither path.
     """
     late = {"direct": 0.0, "relayed": 0.0}
     found = dict.fromkeys(("inside", "outside", "direct", "relayed", "over_tcp"), 0.0)
@@ -107,7 +109,7 @@ def totals(
 
 
 def shares(bytes_: Mapping[str, float], least: int = LEAST) -> dict[str, float]:
-    """The shares in per cent of what `totals` counts; {} with less than `least` bytes inside."""
+    """Return the shares in per cent, by metric, of what `totals` counts; {} if fewer than `least` bytes arrived inside."""
     inside, outside = bytes_["inside"], bytes_["outside"]
     if inside < least or not outside:
         return {}
@@ -119,7 +121,7 @@ def shares(bytes_: Mapping[str, float], least: int = LEAST) -> dict[str, float]:
 
 
 def directly_from(series: Sequence[Sample]) -> float | None:
-    """The time from which on all went directly (see `direct_from`), from the series of the shares."""
+    """Return the time from which on all traffic was direct (see `direct_from`), from the series of shares; None if never."""
     looks: dict[float, dict[str, float]] = {}
     for sample in series:
         if sample.time is not None:
@@ -128,7 +130,7 @@ def directly_from(series: Sequence[Sample]) -> float | None:
 
 
 class _End:
-    """One end's cards, and who sends to them."""
+    """Counts what arrives at one end's underlay interfaces, and samples who sent it."""
 
     def __init__(self, context: CollectorContext, node: str) -> None:
         self._context, self._node = context, node
@@ -144,8 +146,8 @@ class _End:
         self._overlay = context.nodes[node].interface
         self._header, _ = _counts.headers(context, node, self._overlay)
         self._looks = 0
-        self._waiting = Arrivals()  # what came while no one listened
-        self._known = Arrivals()  # what the last look saw that took packets
+        self._waiting = Arrivals()  # bytes that came while no packets were sampled
+        self._known = Arrivals()  # what the last look with sampled packets saw
 
     def begin(self) -> None:
         self._before = self._look()
@@ -153,11 +155,11 @@ class _End:
             sampler.listen(1.0)
 
     def sample(self, seconds: float, *, last: bool = False) -> Arrivals:
-        """What arrived since the last look, by sender as far as the packets that were taken say.
+        """Return what arrived since the last look, divided by sender as the sampled packets are.
 
-        What came while no one listened is divided as what the looks before and after it saw together, by their bytes: a packet of a
-        third node that is alone in a look, because the traffic has ended, is not taken for all that came before. The `last` look
-        has none after it.
+        Bytes that came while no packets were sampled are divided as the looks before and after them together, by their
+        bytes. So a single packet of a third node, seen alone because the traffic has ended, does not decide about all that
+        came before. The `last` look has no look after it.
         """
         now = self._look()
         if now[0] < self._before[0]:  # the overlay's interface is a new one, which counts from zero
@@ -190,7 +192,7 @@ class _End:
         return found
 
     def _tune(self, rate: float) -> None:
-        """Take as many packets as are needed, and of a fast stream only in some looks."""
+        """Sample as many packets as are needed at this rate (packets per second); of a fast stream only in some looks."""
         self._looks += 1
         for sampler in self._samplers:
             if rate > MANY and self._looks % TURN:
@@ -202,7 +204,10 @@ class _End:
         return self._names.get(sender, _UNKNOWN)
 
     def _look(self) -> tuple[float, float, float]:
-        """Bytes inside, bytes outside and packets outside that have arrived up to now, as IP packets."""
+        """Return the bytes inside, the bytes outside, and the packets outside that have arrived up to now.
+
+        Inside, Ethernet headers do not count.
+        """
         counts = _counts.interface_counts(self._context.proc(self._node, "net/dev"))
         wires = [each for name, each in counts.items() if name.startswith(_OF)]
         outside, packets = sum(each[0] for each in wires), sum(each[1] for each in wires)
@@ -230,7 +235,7 @@ class _Path:
         self._backlogs = {node: Backlog() for node in self._ends}
         _, self._sums = totals({}, self._others, self._backlogs)
         self._series: list[Sample] = []
-        self._looks: list[dict[str, float]] = []  # by seconds of CLOCK_MONOTONIC, the clock of events
+        self._looks: list[dict[str, float]] = []  # `time` in seconds of CLOCK_MONOTONIC, the clock of events
 
     async def begin(self) -> None:
         self._since, self._last, self._begun = Stopwatch(), 0.0, self._context.now()
@@ -269,7 +274,7 @@ class _Path:
 
 
 def conclude(seen: Collected) -> Collected:
-    """The shares of the whole time, and from when on all went directly."""
+    """Return the shares over the whole time, and from when on all traffic was direct."""
     found = shares(seen.sums)
     if not found:
         return Collected(notes=dict.fromkeys((DIRECT, RELAYED, TCP, SOON), TOO_LITTLE))

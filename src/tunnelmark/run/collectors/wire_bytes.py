@@ -1,8 +1,8 @@
-"""What is on the wire for what is inside: bytes, packets, fragments, and the sizes of the packets that leave.
+"""Compares the traffic outside the tunnel with that inside: bytes, packets, fragments, and the sizes of sent packets.
 
-Bytes are those of IP packets, headers included, Ethernet headers not: direct has 1 outside for 1 inside by construction.
-Where an interface takes super-packets (a VPN's, or a card with offloads), the packets that each represents are counted, and the
-headers that they repeat, as `linux.packet_sizes` sees them.
+Bytes are those of IP packets with their headers, but without Ethernet headers, so direct has 1 byte outside per byte
+inside by construction. If an interface takes super-packets (a VPN's, or a card with offloads), the wire packets that they
+represent are counted, with their repeated headers, as `linux.packet_sizes` sees them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tunnelmark.run.collectors import _counts
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, Turn, both
 
 CLASSES = (128, 256, 512, 1024, 1518)
-"""Upper ends of the size classes in bytes of an Ethernet frame, as in RFC 2544; the last holds whole packets of 1,500."""
+"""Upper ends of the size classes, in bytes of an Ethernet frame, as in RFC 2544; the last has full IP packets of 1,500."""
 
 METRICS = (
     Metric("wire_bytes_per_byte", "", "bytes outside per byte inside", "lower"),
@@ -39,11 +39,11 @@ METRICS = (
 FILE = "watch.wire.json"
 TOO_LITTLE = "less than 10 packets a second passed the overlay"
 FEW = 10
-"""Packets a second inside from which on their overhead is reported: below, a VPN's own packets are most of what there is."""
+"""The least packets per second inside for which the overhead is reported: with fewer, most packets are the VPN's own."""
 
 EVERY, TURN, MANY = 0.1, 10, 10_000
-"""Seconds between two looks at how many packets leave; from `MANY` a second on, their sizes are counted for one look of
-every `TURN`, as counting costs the sender about a tenth of a microsecond a packet, and direct needs half of one."""
+"""`EVERY`: seconds between two looks at the number of sent packets. From `MANY` packets a second on, sizes are counted only
+after one of `TURN` looks: that costs the sender about 0.1 us per packet, and direct needs 0.5 us for a packet."""
 
 _FCS = 4  # bytes that end a frame on a real wire, and count in its size there
 
@@ -78,7 +78,7 @@ class _Wire:
                 self._inside[node] = Tap(context.nodes[node].agent, context.nodes[node].interface)
 
     async def sample(self) -> None:
-        """Sizes of many packets are looked at now and then only; few packets can all be looked at."""
+        """Switch the counting of sizes on or off: if there are many packets, it runs only now and then."""
         self._asked += 1
         now, sent = self._since(), self._sent()
         (then, before), self._before = self._before, (now, sent)
@@ -131,7 +131,7 @@ class _Wire:
         return [Sample(name, 100 * share) for name, share in zip(names, classes(sizes), strict=True)]
 
     def _sent(self) -> int:
-        """Packets that the sender has sent outside up to now; 0 where it is not here."""
+        """Return how many packets the sender has sent outside up to now; 0 if the sender is on another host."""
         node = self._context.ends.get("source")
         return 0 if node is None else _counts.traffic(self._context, node).sent_packets
 
@@ -145,9 +145,10 @@ class _Wire:
 
 
 def split(counts: _counts.TrafficCounts, counted: Iterable[SizeCounts], bare: bool) -> _counts.TrafficCounts:
-    """The counts in wire packets, where a card splits what was sent; in proportion, where only a part of it was looked at.
+    """Convert a node's counts to wire packets, if its card splits super-packets.
 
-    `bare`: without a tunnel, so that the same interface is the overlay's.
+    `counted` covers all sent packets or a part of them, and is scaled up. `bare`: there is no tunnel, so the underlay's
+    interface is the overlay's, too.
     """
     seen = tuple(counted)
     looked_at = sum(each.packets - each.segments for each in seen)
@@ -159,9 +160,10 @@ def split(counts: _counts.TrafficCounts, counted: Iterable[SizeCounts], bare: bo
 
 
 def totals(passed: Mapping[str, _counts.TrafficCounts], counted: Iterable[SizeCounts], took: float) -> dict[str, float]:
-    """What ends sent outside for what they sent inside, where super-packets were `counted` as what they became.
+    """Return the bytes and packets that the ends sent inside (`inner_`) and outside, as values of `Collected.sums`.
 
-    `rate` is the packets inside per second, super-packets as one.
+    `counted`: the super-packets inside, which count as the wire packets that they became. `rate`: packets inside per
+    second, where a super-packet counts as one.
     """
     super_packets = tuple(counted)
     packets = sum(counts.inner_sent_packets for counts in passed.values())
@@ -176,7 +178,7 @@ def totals(passed: Mapping[str, _counts.TrafficCounts], counted: Iterable[SizeCo
 
 
 def overhead(seen: Collected) -> Collected:
-    """What both ends together sent outside for what they sent inside."""
+    """Return the bytes outside per byte inside, and the packets outside per packet inside, of both ends together."""
     sums = seen.sums
     if sums["rate"] < FEW:
         return Collected(notes=dict.fromkeys(("wire_bytes_per_byte", "wire_packets_per_packet"), TOO_LITTLE))
@@ -189,7 +191,10 @@ def overhead(seen: Collected) -> Collected:
 
 
 def classes(sizes: Mapping[int, int]) -> list[float]:
-    """The share of packets in each class of `CLASSES` and beyond, 0 to 1, from their number by bytes without FCS."""
+    """Return the share (0 to 1) of packets in each class of `CLASSES`, and beyond the last.
+
+    `sizes`: the number of packets by their size in bytes, without the FCS.
+    """
     total = sum(sizes.values())
     edges = [0, *CLASSES, 1 << 32]
     return [
