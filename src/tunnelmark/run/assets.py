@@ -1,4 +1,4 @@
-"""Makes what a workload needs beforehand, once on a machine: in the user's cache, complete or not there at all."""
+"""Makes the assets that a workload needs, once on a machine, in the user's cache; an asset is complete or does not exist."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tunnelmark.linux.late_interrupt import held_back
 from tunnelmark.workloads.base import Asset
 
 _TOLD = 2000  # characters of what a failed command printed
-_MAKING = ".making-"  # and the process that makes it: begins the name of a folder that is not complete
+_MAKING = ".making-"  # prefix of the names of unfinished folders; the number of the process that makes it follows
 
 _ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
-"""Has the kernel end a program and all that it has started when this process ends in any way; only root may."""
+"""Makes the kernel kill a program and all that it has started when this process ends in any way; it needs root."""
 
 _running: set[int] = set()  # leaders of process groups
 _given_up = threading.Event()
 
 
 def give_up() -> None:
-    """End what is being made, in other threads, and make nothing more, because the command that wanted it is gone."""
+    """Kill the programs that make assets in other threads, and start no more: the command that needed the assets ends."""
     _given_up.set()
     for group in tuple(_running):
         with contextlib.suppress(ProcessLookupError):
@@ -39,18 +39,24 @@ def give_up() -> None:
 
 
 def folder_of(asset: Asset) -> Path:
-    """The folder of an asset, made or not; its name holds a hash of how the asset is made, so that a changed one is made again."""
+    """Return the folder of an asset, even if it is not made yet.
+
+    Its name has a hash of the commands and files that make the asset, so that a changed asset is made again.
+    """
     recipe = repr((asset.commands, sorted(asset.files.items())))
     return paths.cache("assets", f"{asset.name}-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}")
 
 
 def absent(assets: Iterable[Asset]) -> tuple[Asset, ...]:
-    """The assets that must still be made."""
+    """Return the assets that must still be made."""
     return tuple(asset for asset in assets if not folder_of(asset).is_dir())
 
 
 def make(asset: Asset, recipe: str = "") -> Path:
-    """The folder of an asset, made now if it is not there; MissingPart says what is missing or which command failed."""
+    """Return the folder of an asset, and make it if it does not exist.
+
+    Raises MissingPart, which says which program is missing or which command failed.
+    """
     folder = folder_of(asset)
     if folder.is_dir():
         return folder
@@ -83,7 +89,7 @@ def _made(asset: Asset, folder: Path, recipe: str) -> Path:
 
 
 def _clear(folder: Path) -> None:
-    """Remove what processes were making that were killed."""
+    """Remove unfinished folders whose process does not run any more."""
     for left in folder.glob(f"{_MAKING}*"):
         maker = left.name.removeprefix(_MAKING).partition("-")[0]
         if not Path("/proc", maker).exists():
@@ -93,10 +99,10 @@ def _clear(folder: Path) -> None:
 def _run(
     argv: tuple[str, ...], work: Path, environment: Mapping[str, str], timeout: float
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command to its end; what ends us, Ctrl-C too, ends it with all that it has started."""
+    """Run a command to its end. If an error or Ctrl-C ends this call, the command and all that it has started are killed."""
     process = None
     try:
-        with held_back():  # until we know whom to end
+        with held_back():  # no Ctrl-C until the process to be killed is known
             if _given_up.is_set():
                 raise OSError(errno.ECANCELED, "it is not wanted any more")
             process = subprocess.Popen(

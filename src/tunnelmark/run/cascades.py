@@ -1,7 +1,7 @@
-"""Cascades: several tunnels of a VPN on a chain of nodes, in series or nested in each other, as one deployment.
+"""Deploys a cascade: several tunnels of a VPN on a chain of nodes, in series or nested, as one deployment.
 
-In series each link has a tunnel, and the nodes forward from one to the next: each opens what it forwards. Nested, the first node has
-a tunnel to each of the others, each inside the one to the node before: a node opens the outermost that is left and forwards the rest.
+In series, each link has a tunnel, and each node decrypts what it forwards into the next tunnel. Nested, the first node has
+a tunnel to each other node, inside the tunnel to the node before: each node decrypts one layer, and forwards the rest.
 """
 
 from __future__ import annotations
@@ -21,18 +21,21 @@ from tunnelmark.run.deployment_steps import FOLDER, STAGING
 from tunnelmark.vpns.base import Converged, Deployment, Driver, Mesh, MeshNode
 
 LEAST_MTU = 576
-"""Bytes of IP packet that every host must take (RFC 1122, 3.3.2): a tunnel with less room is refused."""
+"""The size in bytes of IP packets that every host must accept (RFC 1122, 3.3.2): a tunnel with a smaller MTU is refused."""
 
-_ROUTED = 'ip route show dev "$0" | grep -q .'  # the kernel's own route, which comes with the address of an interface that is up
+_ROUTED = 'ip route show dev "$0" | grep -q .'  # an interface that is up and has an address has a route by the kernel
 
 
 def network(number: int) -> IPv4Network:
-    """The overlay's prefix of a tunnel, counted from 1 and from the first node on."""
+    """Return the overlay network of a tunnel; tunnels are numbered from 1, beginning at the first node."""
     return IPv4Network(f"10.60.{number}.0/24")
 
 
 def deployment(lab: Lab, driver: Driver[Any], options: Options, cascade: Cascade) -> Deployment:
-    """All tunnels of a cascade as one deployment; SetupFailed if the VPN cannot have several on a node, or too many would be nested."""
+    """Return all tunnels of a cascade as one deployment.
+
+    Raises SetupFailed if the VPN cannot have several tunnels on a node, if no node forwards, or if nesting leaves too small an MTU.
+    """
     if not driver.cascades or driver.overhead is None:
         raise SetupFailed(f"{driver.name} has no driver for a cascade", hint="see `cascades` in docs/add-a-vpn.md")
     if not lab.topology.forwards:
@@ -43,7 +46,7 @@ def deployment(lab: Lab, driver: Driver[Any], options: Options, cascade: Cascade
 
 
 def _series(lab: Lab, driver: Driver[Any], options: Options) -> Deployment:
-    """Tunnels that come up at the same time, and then the routes through them."""
+    """Return the deployment in series: all tunnels come up at the same time, then the routes through them are set."""
     legs = legs_of(lab)
     made = [driver.deploy(leg, options) for leg in legs]
     together = zip_longest(*(_named(one.phases, leg) for leg, one in zip(legs, made, strict=True)), fillvalue=())
@@ -53,7 +56,7 @@ def _series(lab: Lab, driver: Driver[Any], options: Options) -> Deployment:
     nodes = list(lab.nodes)
     return replace(
         _joined(legs, made),
-        # A node in the middle is known by its left tunnel, the first node by its only one.
+        # A node in the middle has two tunnels; its overlay interface is that of the one to the node before it.
         overlays={node: overlays[node] for node in nodes},
         phases=(*phases, up, onward(legs, made)),
         arrives_from={
@@ -64,7 +67,10 @@ def _series(lab: Lab, driver: Driver[Any], options: Options) -> Deployment:
 
 
 def legs_of(lab: Lab) -> tuple[Mesh, ...]:
-    """A mesh of two nodes for each link of the chain, in order. The tunnel to the right is a node's second one, but the first node's."""
+    """Return a mesh of two nodes for each link of the chain, in order.
+
+    For all nodes but the first, the tunnel to the next node is their second one.
+    """
     pairs = list(pairwise(lab.nodes))
     networks = [network(leg) for leg in range(1, len(pairs) + 1)]
     return tuple(
@@ -77,7 +83,7 @@ def legs_of(lab: Lab) -> tuple[Mesh, ...]:
 
 
 def _nested(lab: Lab, driver: Driver[Any], options: Options, overhead: int) -> Deployment:
-    """Tunnels one after the other, since each can only come up inside the one before. The workloads' is the innermost."""
+    """Return the nested deployment: each tunnel comes up inside the one before; workloads use the innermost."""
     tunnels = nested_in(lab, overhead, getattr(options, "mtu", None))
     made = [driver.deploy(tunnel, options) for tunnel in tunnels]
     phases: list[tuple[Step, ...]] = []
@@ -95,10 +101,11 @@ def _nested(lab: Lab, driver: Driver[Any], options: Options, overhead: int) -> D
 
 
 def nested_in(lab: Lab, overhead: int, asked: int | None = None) -> tuple[Mesh, ...]:
-    """A mesh of the first node with each other one, the outermost first: the farther node, to which the first one dials, is the hub.
+    """Return a mesh of the first node with each other node, the outermost tunnel first.
 
-    The first node's underlay address is its overlay address in the tunnel before. Each MTU leaves room for the `overhead` of its
-    tunnel, in bytes, in the tunnel before and on the link behind that. `asked`: what the innermost is to have at most.
+    The farther node, to which the first one dials, is the hub. From the second tunnel on, the first node's underlay address
+    is its overlay address in the tunnel before. Each MTU leaves room for the `overhead` (bytes) of its tunnel in the tunnel
+    before, and on the link behind that. `asked`: the largest MTU for the innermost tunnel; None for no limit.
     """
     nodes = list(lab.nodes)
     carrier = max(link.mtu for link in lab.topology.links)
@@ -122,7 +129,7 @@ def nested_in(lab: Lab, overhead: int, asked: int | None = None) -> tuple[Mesh, 
 
 
 def _inward(lab: Lab, around: Mesh, made: Deployment, tunnel: Mesh) -> tuple[Command, ...]:
-    """The commands that send a tunnel's packets into the one around it, and the answers back to the node where that one ends."""
+    """Return the commands that route a tunnel's packets into the one around it, and the answers to the node where that ends."""
     outer, client = around.hosts
     hub = tunnel.hub
     into, back = made.overlays[client.name].interface, lab.address_towards(outer.name, hub.name)
@@ -133,7 +140,7 @@ def _inward(lab: Lab, around: Mesh, made: Deployment, tunnel: Mesh) -> tuple[Com
 
 
 def onward(legs: Sequence[Mesh], made: Sequence[Deployment]) -> tuple[Command, ...]:
-    """The commands that send what is for further legs into the tunnel that leads there."""
+    """Return the commands that route packets for networks behind a tunnel's other end into that tunnel."""
     return tuple(
         host.command(
             "ip", "route", "replace", str(far), "via", str(other.overlay.ip), "dev", one.overlays[host.name].interface
@@ -147,7 +154,7 @@ def onward(legs: Sequence[Mesh], made: Sequence[Deployment]) -> tuple[Command, .
 def _end(
     lab: Lab, node: str, other: str, tunnel: int, place: int, instance: int, behind: tuple[IPv4Network, ...]
 ) -> MeshNode:
-    """A node as an end of the tunnel of that number, in which it has the address of that place."""
+    """Return a node as an end of tunnel number `tunnel`, with the address number `place` of the tunnel's network."""
     own = network(tunnel)
     address: IPv4Address = own[place]
     return MeshNode(
@@ -165,7 +172,7 @@ def _mesh(*hosts: MeshNode) -> Mesh:
 
 
 def _joined(tunnels: Sequence[Mesh], made: Sequence[Deployment]) -> Deployment:
-    """What all tunnels have in common, without overlays and phases."""
+    """Return one deployment for all tunnels, still without overlays and phases."""
     if any(one.staging for one in made):
         raise SetupFailed("a VPN with a staging folder has no driver for a cascade", hint="see docs/add-a-vpn.md")
     return Deployment(
@@ -181,12 +188,12 @@ def _joined(tunnels: Sequence[Mesh], made: Sequence[Deployment]) -> Deployment:
 
 
 def interfaces_up(tunnel: Mesh, made: Deployment) -> tuple[CommandSucceeds, ...]:
-    """What holds once a tunnel's interfaces are up and have their addresses."""
+    """Return the steps that wait until a tunnel's interfaces are up and have their addresses."""
     return tuple(host.succeeds("sh", "-c", _ROUTED, made.overlays[host.name].interface) for host in tunnel.hosts)
 
 
 def _named(phases: Sequence[Sequence[Step]], tunnel: Mesh) -> list[tuple[Step, ...]]:
-    """Phases with a name of its own for each daemon of a node."""
+    """Return the phases with daemons renamed, so that each daemon of a node has another name."""
     return [
         tuple(
             replace(step, name=_name(step.name, tunnel, step.node)) if isinstance(step, Daemon) else step

@@ -1,4 +1,4 @@
-"""What collectors saw on a host, as a JSON object and back; and files of several hosts as one."""
+"""Converts what collectors saw on a host to a JSON object and back, and joins the raw files of several hosts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tunnelmark.run.collectors.base import Collected
 
 
 def plain(finding: CollectorFinding) -> dict[str, Any]:
-    """As a JSON object."""
+    """Return a collector's finding as a JSON object."""
     seen = finding.seen
     return {
         "collector": finding.collector.name,
@@ -29,7 +29,7 @@ def plain(finding: CollectorFinding) -> dict[str, Any]:
 
 
 def read(said: Mapping[str, Any]) -> CollectorFinding:
-    """What `plain` has written."""
+    """Return the finding that `plain` has converted to a JSON object."""
     samples = tuple(Sample(*each) for each in said["samples"])
     of_each_host = {name: tuple(values) for name, values in said["of_each_host"].items()}
     seen = Collected(samples, said["notes"], said["cpu"], said["limits"], said["sums"], of_each_host)
@@ -37,7 +37,10 @@ def read(said: Mapping[str, Any]) -> CollectorFinding:
 
 
 def joined(one: str, other: str) -> str:
-    """The text of a file that two hosts have written, each about its own nodes: JSON objects as one, whatever else one after the other."""
+    """Join the texts of a file that two hosts have written, each about its own nodes.
+
+    JSON objects become one object; other texts are put one after the other.
+    """
     try:
         return json.dumps(_joined(json.loads(one), json.loads(other)), indent=1) + "\n"
     except ValueError:

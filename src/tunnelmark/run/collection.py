@@ -1,4 +1,4 @@
-"""Has the collectors of one trial look while its traffic runs, and adds up what they saw and what they cost."""
+"""Runs the collectors of one trial during its traffic, and gathers what they saw and how much CPU they took."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler
 
 COST = Metric("watch_cpu", "s", "CPU of the collectors themselves", "lower", "difference", feels="processor")
-"""What all collectors of a trial took together, in addition to their own metrics; `FILE` has it by collector."""
+"""The CPU seconds of all collectors of a trial together; the file `FILE` has them by collector."""
 
 FILE = "watch.cost.json"
 
 
 @dataclass(slots=True)
 class _Post:
-    """A collector at its post: its eye while it sees, when it is to look next, and its CPU seconds so far."""
+    """A collector at work: its sampler (None if it was refused), when its next look is due, and its CPU seconds so far."""
 
     collector: Collector
     sampler: Sampler | None = None
@@ -35,7 +35,10 @@ class _Post:
 
 @dataclass(frozen=True, slots=True)
 class CollectorFinding:
-    """What a collector saw of the nodes of one kernel, and the CPU seconds that it took; or why it could not look."""
+    """What a collector saw of the nodes on one host, and the CPU seconds that it took (`cost`).
+
+    `refused`: why it could not look; "" if it could.
+    """
 
     collector: Collector
     seen: Collected = field(default_factory=Collected)
@@ -44,7 +47,7 @@ class CollectorFinding:
 
 
 class Collection:
-    """The collectors of one trial under this kernel, made while its mesh is at rest."""
+    """The collectors of one trial on this host; make it while the mesh is idle."""
 
     def __init__(self, context: CollectorContext, collectors: Sequence[Collector]) -> None:
         self._context = context
@@ -53,7 +56,7 @@ class Collection:
         self._over = asyncio.Event()
         self.notes: dict[str, str] = {}
         self.refused: dict[str, str] = {}
-        """By collector: why the machine refused to let it look."""
+        """By collector: why the machine did not let it look."""
 
         self.limits: dict[str, float] = {}
         for post in self._posts:
@@ -69,7 +72,7 @@ class Collection:
             self._looking = asyncio.create_task(self._look())
 
     async def end(self) -> tuple[Sample, ...]:
-        """The traffic is over: what was seen; the times of series count from `begin`."""
+        """Stop all collectors when the traffic is over, and return what was seen; the times of series count from `begin`."""
         found = await self.found()
         notes, limits, samples = concluded(found, self._context.raw)
         self.notes |= notes
@@ -77,7 +80,7 @@ class Collection:
         return samples
 
     async def found(self) -> tuple[CollectorFinding, ...]:
-        """The traffic is over: what each collector saw."""
+        """Stop all collectors, and return what each of them saw and what it cost; call it when the traffic is over."""
         await self._rest()
         for post in reversed(self._in_turn()):
             await self._call(post, lambda sampler: sampler.end(), last=True)
@@ -89,12 +92,12 @@ class Collection:
         )
 
     def give_up(self) -> None:
-        """Look no further: the trial has failed. What collectors have opened before `begin` is closed with them."""
+        """Drop all collectors, because the trial has failed; what they opened before `begin` is closed with them."""
         self._over.set()
         self._posts.clear()
 
     def _in_turn(self) -> list[_Post]:
-        """In the order in which they begin (see `Turn`); they end in the reverse one."""
+        """Return the collectors in the order in which they begin (see `Turn`); they end in the reverse order."""
         return sorted(self._posts, key=lambda post: post.collector.turn)
 
     async def _look(self) -> None:
@@ -109,7 +112,7 @@ class Collection:
                     post.due = next_due(post.due, post.collector.every or 0.0, now)
 
     async def _rest(self) -> None:
-        """Let a look that has begun come to its end, and begin no other."""
+        """Wait until a look that has begun is finished, and begin no other."""
         self._over.set()
         if self._looking is not None:
             await self._looking
@@ -126,10 +129,9 @@ class Collection:
 
     @contextlib.contextmanager
     def _costing(self, post: _Post) -> Iterator[None]:
-        """Book the CPU that the command uses meanwhile; a collector that the machine refuses looks no further.
+        """Add the CPU that this command uses in the `with` block to the collector; drop the collector if the machine refuses it.
 
-        While the traffic runs the command only waits, so what it uses is the collector's, but for the moment in which a
-        program's end is reported to it.
+        While the traffic runs the command only waits, so the CPU is the collector's, except when a program's end is reported.
         """
         before = keep_awake.process_seconds()
         try:
@@ -143,10 +145,10 @@ class Collection:
 
 
 def next_due(due: float, every: float, now: float) -> float:
-    """When to look after a look that was due then and is taken now, in seconds of one clock.
+    """Return when the next look is due, after a look that was due at `due` and is taken at `now` (seconds of one clock).
 
-    A look that is late by half of an interval begins a new grid: the next one, a few milliseconds after it, would see what a program
-    that rested has not done yet.
+    If the look is late by half an interval or more, the intervals are counted from now on. Otherwise the next look would come
+    a few milliseconds later, and would see too little work of a program that had paused.
     """
     return due + every if now - due < every / 2 else now + every
 
@@ -154,7 +156,10 @@ def next_due(due: float, every: float, now: float) -> float:
 def concluded(
     findings: Sequence[CollectorFinding], raw: Path
 ) -> tuple[dict[str, str], dict[str, float], tuple[Sample, ...]]:
-    """Notes, limits and samples of a trial from what each of its collectors saw on all hosts; what they cost goes to the folder, too."""
+    """Return a trial's notes, limits and samples from what each collector saw on all hosts.
+
+    The collectors' cost is one of the samples, and is written to the file `FILE` in the folder `raw`.
+    """
     notes, limits, samples = dict[str, str](), dict[str, float](), list[Sample]()
     if not findings:
         return notes, limits, ()
@@ -186,7 +191,7 @@ def _brief(collector: Collector, seen: Collected) -> dict[str, str]:
 
 
 def _beginning(names: Sequence[str]) -> str:
-    """What all names begin with."""
+    """Return the longest common prefix of all names."""
     first, last = min(names), max(names)
     same = next(
         (place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first)
@@ -195,6 +200,6 @@ def _beginning(names: Sequence[str]) -> str:
 
 
 def shifted(samples: Sequence[Sample], seconds: float) -> tuple[Sample, ...]:
-    """Series counted from a later moment on; what was seen before that is left out of them."""
+    """Return the samples with the times of series counted from `seconds` later on; earlier values are left out."""
     moved = (s if s.time is None else replace(s, time=round(s.time - seconds, 3)) for s in samples)
     return tuple(sample for sample in moved if sample.time is None or sample.time >= 0)

@@ -1,4 +1,4 @@
-"""The collectors of a trial whose nodes are on several hosts: each host's relay has its own look, and here it becomes one."""
+"""Runs the collectors of a trial whose nodes are on several hosts: each host measures its own nodes, and this joins them."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from tunnelmark.run.deploy import RunningDeployment
 from tunnelmark.run.observed import described_nodes, observed
 
 _OF_ALL = ("lab_cpu", "softirq_cpu")
-_PAUSED = 0.005  # share of a trial from which pauses are worth a word
+_PAUSED = 0.005  # pauses of a host are mentioned if they are more than this share of a trial
 MACHINE = "each node has the cores and the memory of a host of its own"
 
 
 class CollectionOverHosts:
-    """As `Collection`, for nodes on hosts."""
+    """The same as `Collection`, for a lab on the hosts of an inventory."""
 
     def __init__(self, lab: Lab, source: str, target: str, raw: Path, collectors: Sequence[Collector]) -> None:
         self._lab, self._raw = lab, raw
         self._collectors = {each.name: each for each in collectors if each.looks_at != "machine"}
         self.notes = {each.name: MACHINE for each in collectors if each.looks_at == "machine"}
         self.refused: dict[str, str] = {}
-        """By collector: why a host refused to let it look, or was lost."""
+        """By collector: why it could not look on a host, or that a host was lost."""
 
         self.limits: dict[str, float] = {}
         self.machine: dict[str, float] = {}
-        """What the hosts did meanwhile besides the lab, as `Attempt.host` has it of one machine: known at the end."""
+        """What the hosts did besides the lab, in the form of `Attempt.host`; empty until `end`."""
         ends = {"source": source, "target": target}
         self._drops = LinkDrops(lab, ends, further_ways(lab.topology, source, target))
         self._links = "limits" in self._collectors
         self._lost: dict[str, str] = {}
 
     async def prepare(self, asked: Mapping[str, Any]) -> None:
-        """The mesh is at rest: have every host's collectors made."""
+        """Let every host make its collectors; call it while the mesh is idle."""
         await self._ask("prepare", collectors=list(self._collectors), **asked)
 
     async def begin(self) -> None:
@@ -54,7 +54,7 @@ class CollectionOverHosts:
         await self._ask("begin")
 
     async def end(self) -> tuple[Sample, ...]:
-        """The traffic is over: what was seen; the times of series count from `begin`."""
+        """Stop all collectors when the traffic is over, and return what was seen; the times of series count from `begin`."""
         answers = await self._ask("end")
         if self._links:
             self.limits |= await self._drops.since()
@@ -77,7 +77,7 @@ class CollectionOverHosts:
         return samples
 
     async def _ask(self, what: str, **fields: Any) -> dict[str, dict[str, Any]]:
-        """Ask every host. One that refuses, or is lost, has seen nothing; it makes no trial fail."""
+        """Send a request to every host, and return the answers. A host that refuses or is lost does not make a trial fail."""
         found = {}
         for host, answer in (await self._lab.ask_hosts("collect", what=what, **fields)).items():
             if isinstance(answer, LabError):
@@ -88,7 +88,7 @@ class CollectionOverHosts:
 
 
 def of_hosts(machines: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """What several hosts did besides the lab: what disturbs is that of the host that has most of it, what the lab used is of all."""
+    """Join the figures of several hosts: the lab's own CPU is added up; of a disturbance, the highest value counts."""
     names = dict.fromkeys(name for machine in machines.values() for name in machine)
     return {
         name: (sum if name in _OF_ALL else max)(machine[name] for machine in machines.values() if name in machine)
@@ -97,7 +97,7 @@ def of_hosts(machines: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 
 def disturbances(machines: Mapping[str, Mapping[str, float]]) -> str:
-    """Which hosts had other work than a quiet machine has, or paused, and how much; nothing if none did."""
+    """Say which hosts had more other work than `QUIET`, or paused, and how much; "" if none did."""
     said = []
     for host, machine in machines.items():
         if (taken := grades.others(machine)) > grades.QUIET:
@@ -108,7 +108,10 @@ def disturbances(machines: Mapping[str, Mapping[str, float]]) -> str:
 
 
 def together(said: Mapping[str, Sequence[CollectorFinding]], lost: Mapping[str, str]) -> list[CollectorFinding]:
-    """One finding of each collector from those of all hosts. Where one could not look, nothing is concluded from the others together."""
+    """Join the findings of all hosts to one finding for each collector.
+
+    If a collector could not look on one of the hosts, or a host was lost, nothing is concluded from the others' sums.
+    """
     found: dict[str, CollectorFinding] = {}
     for host, findings in said.items():
         for each in findings:
@@ -140,7 +143,10 @@ async def collection_of(
     collectors: Sequence[Collector],
     further_ends: Names[str] = frozenset(),
 ) -> Collection | CollectionOverHosts:
-    """The collectors of a trial, made while its mesh is at rest, wherever its nodes are; see `observed` for the further ends."""
+    """Make the collectors of a trial, while its mesh is idle, on this machine or on the hosts of its nodes.
+
+    `further_ends`: see `observed`.
+    """
     if lab.here:
         return Collection(observed(lab, tunnel, source, target, raw, further_ends), collectors)
     made = CollectionOverHosts(lab, source, target, raw, collectors)

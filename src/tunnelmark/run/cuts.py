@@ -1,8 +1,8 @@
-"""What cuts nodes off from each other during a trial: packets of the underlay vanish where they arrive, until the cut is healed.
+"""Cuts nodes off from each other during a trial: until a cut is healed, underlay packets are dropped where they arrive.
 
-They are dropped by the nodes that receive them, never by the sender: a host that drops its own packets tells the program that
-sent them (EPERM, or a local congestion to TCP, which then tries again twice a second), and no broken path does. Neighbours stay known to each
-other: ARP and neighbour discovery pass, because a lost question would cost a second, and a link represents a path of routers.
+The receiving nodes drop them, never the sender. A host that drops its own packets reports that to the sending program
+(EPERM; or local congestion to TCP, which then tries again twice a second), and a broken path does not. ARP and neighbour
+discovery pass, because a lost request would cost a second, and a link represents a path of routers.
 """
 
 from __future__ import annotations
@@ -24,14 +24,20 @@ _EARLY = -310  # a chain's priority: before connections are tracked (-200) and a
 
 @dataclass(slots=True)
 class Cuts:
-    """The cuts of one lab. By name: the rules of each place, in the words of nft(8), and where they are in force."""
+    """The cuts of one lab, by name.
+
+    `prepared`: for each cut, the nft(8) rules by node. `active`: for each cut in force, the nodes with its rules.
+    """
 
     lab: Lab
     prepared: dict[str, Mapping[str, str]] = field(default_factory=dict)
     active: dict[str, Sequence[str]] = field(default_factory=dict)
 
     async def prepare(self, name: str, node: str, *, only: str = "", but: str = "") -> None:
-        """Have the rules ready that part a node from all others: of the protocol `only`, and not from the node `but`."""
+        """Prepare the rules that cut a node off from all others.
+
+        `only`: drop only packets of this protocol ("": of all). `but`: the node that can still be reached ("": none).
+        """
         spared = [address for address, owner in self.lab.owners.items() if owner == but]
         by_place: dict[str, list[str]] = {}
         for own, others in self.lab.interfaces(node).items():
@@ -45,13 +51,13 @@ class Cuts:
         }
 
     async def cut(self, name: str) -> None:
-        """From now on these packets vanish."""
+        """Put a prepared cut in force: its packets are dropped from now on."""
         made = self.prepared[name]
         self.active[name] = tuple(made)
         await self._everywhere(made)
 
     async def heal(self, name: str) -> None:
-        """From now on they pass again."""
+        """Remove a cut: its packets pass again. Nothing happens if it is not in force."""
         places = self.active.get(name, ())
         words = (
             f"table inet {_table(name)}\ndelete table inet {_table(name)}\n"  # the first line: it may not be there yet
@@ -60,13 +66,13 @@ class Cuts:
         self.active.pop(name, None)
 
     async def heal_all(self) -> None:
-        """Undo what is still cut, wherever a node is left to undo it on."""
+        """Remove all cuts that are still in force; nodes that have ended are skipped."""
         for name in tuple(self.active):
             with contextlib.suppress(NodeGone):
                 await self.heal(name)
 
     async def _everywhere(self, words: Mapping[str, str]) -> None:
-        """Hand rules to all places at once."""
+        """Load rules on all nodes at once, even if the caller is cancelled meanwhile."""
         await to_its_end(asyncio.gather(*(self._nft(place, text) for place, text in words.items())))
 
     async def _nft(self, place: str, words: str) -> None:
@@ -83,8 +89,9 @@ def rules(
     *,
     inward: bool,
 ) -> str:
-    """A table that drops what arrives by one of the matches: of the protocol `only`, and not from `spared` addresses.
+    """Return an nft(8) table that drops arriving packets that fit one of `matches`, and counts them. Pure.
 
+    `only`: the protocol of the packets ("": all). `spared`: addresses whose packets pass.
     How many it has dropped is in its counters. `inward` says that it is on the node that is cut off; elsewhere, packets to `spared` addresses pass. Pure.
     """
     side = "saddr" if inward else "daddr"

@@ -1,4 +1,4 @@
-"""Carries out what a deployment needs before its VPN answers: files, commands, daemons, and files that one node hands to another."""
+"""Carries out the steps of a deployment: writes files, runs commands, starts daemons, copies files from node to node."""
 
 from __future__ import annotations
 
@@ -13,23 +13,26 @@ from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, F
 from tunnelmark.run.supervisor import DaemonSupervisor
 
 FOLDER = PurePosixPath("/run/tunnelmark")
-"""Where a deployment's files are on each node."""
+"""The folder of a deployment's files on each node."""
 
 STAGING = FOLDER / "staging"
 """The operator's staging folder, on the middle node."""
 
 STEP_TIMEOUT = 20.0
-"""Seconds that a daemon's own condition, or a file that is handed over, may take."""
+"""Seconds to wait at most for a daemon to become ready, or for a file that is copied to another node."""
 
 LOOK_AGAIN = 0.1
 """Seconds between two looks at whether a daemon has settled."""
 
 MORE_TIME = "a study gives more time by `ready_timeout`"
-"""What a hint says of what took too long."""
+"""The part of an error's hint for steps that took too long."""
 
 
 class DeploymentSteps:
-    """Carries out the steps of one deployment; its commands have the environment `env`, `logs_are` is where errors say that logs are."""
+    """Carries out the steps of one deployment.
+
+    `env`: the environment of its commands. `logs_are`: where the logs are, in words, for the hints of errors.
+    """
 
     def __init__(self, lab: Lab, supervisor: DaemonSupervisor, env: Mapping[str, str], logs_are: str) -> None:
         self._lab = lab
@@ -38,21 +41,21 @@ class DeploymentSteps:
         self._logs_are = logs_are
 
     async def stage(self, commands: Sequence[Sequence[str]]) -> None:
-        """Carry out the operator's commands, one after the other, in the staging folder; SetupFailed names the first that fails."""
+        """Run the operator's commands one after the other in the staging folder; SetupFailed if one fails, with its name."""
         if commands:
             await self._lab.middle.write(str(STAGING / ".keep"), "")
         for argv in commands:
             await self.command(Command("", tuple(argv)), ("sh", "-c", 'cd "$0" && exec "$@"', str(STAGING), *argv))
 
     async def place(self, file: File) -> None:
-        """Write a file to its node, from the staging folder if it says so."""
+        """Write a file to its node: its `content`, or a copy of its file in the staging folder."""
         content = await self._lab.middle.read(str(STAGING / file.from_staging)) if file.from_staging else file.content
         await self._lab.nodes[file.node].write(str(file.path), content, file.mode)
 
     async def carry_out(self, step: Step, patience: float) -> None:
-        """Carry a step out; it may take `patience` seconds if it waits for something.
+        """Carry out a step; if it waits for something, it may take `patience` seconds.
 
-        SetupFailed, NotReady or DaemonDied says what failed, and what it printed.
+        Raises SetupFailed, NotReady or DaemonDied, which says what failed and what it printed.
         """
         match step:
             case Command():
@@ -65,7 +68,10 @@ class DeploymentSteps:
                 await self._supervisor.unless_dead(self.holds(step, time.monotonic() + patience))
 
     async def command(self, step: Command, argv: Sequence[str] = ()) -> None:
-        """Run a command, or `argv` in its place, on its node; SetupFailed with what it printed if it does not end with 0."""
+        """Run a command on its node ("": on the middle node). `argv`, if given, is run instead of the step's own.
+
+        Raises SetupFailed with the command's output if its exit code is not 0.
+        """
         node = self._lab.nodes[step.node] if step.node else self._lab.middle
         try:
             done = await node.run(argv or step.argv, timeout=step.timeout, stdin=step.stdin, env=self._env)
@@ -80,7 +86,7 @@ class DeploymentSteps:
             )
 
     async def holds(self, one: CommandSucceeds, deadline: float) -> None:
-        """Run a command again and again until it ends with 0; NotReady at the deadline (monotonic seconds)."""
+        """Run a command again and again until its exit code is 0; NotReady at the deadline (monotonic seconds)."""
         done = None
         while time.monotonic() < deadline:
             done = await self._lab.nodes[one.node].run(one.argv, timeout=STEP_TIMEOUT, env=self._env)

@@ -1,4 +1,4 @@
-"""What is done to a deployment while a trial runs, and when: restarts, reboots, cuts, link flaps, changes of address."""
+"""Carries out the events of a trial on a deployment, at their times: restarts, reboots, cuts, link flaps, new addresses."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tunnelmark.vpns.direct import UNDERLAY_INTERFACE as UNDERLAY
 from tunnelmark.workloads.base import ANSWERED, ENDINGS, EVERY_NODE, Event
 
 DEPLOYED = "deployed"
-"""The `kind` of the first line: how long the deployment took to its `first_packet`, in seconds by direction."""
+"""The `kind` of the record's first line, which has the deployment's `first_packet`: seconds by direction."""
 
-_PATIENCE = 3600.0  # seconds that a step of a restart may take: the trial's own end comes first
+_PATIENCE = 3600.0  # seconds that a step of a restart may take: in practice no limit, because the trial ends earlier
 _TAKE_LINKS = ("link-down", "power-off")
-"""Prepared last: what comes back with a link is also what was made for the other events."""
+"""Events that take links down. They are prepared last: what they restore includes what was made for other events."""
 
 _HEALS = {"partition-heal": "partition", "udp-heal": "udp-cut", "udp-open": "udp-blocked"}
 
@@ -37,14 +37,14 @@ async def happen(
     file: Path,
     programs: Callable[[], holdings.Programs] = dict,
 ) -> None:
-    """Do each event at its time from now on, and append to the file what was done and when.
+    """Carry out each event at its time, counted from now on, and append to `file` what was done and when.
 
-    Events of one node come one after the other; those of others do not wait for them. A line is a JSON object: `kind`, `node`,
-    and `begun` and `ended` in seconds of CLOCK_MONOTONIC, the clock of every node; `ended` is null where the trial was over
-    first. The first line says how the deployment began (DEPLOYED); where all nodes are rebooted, others say when each carried
-    traffic again (ANSWERED). However this ends, links are whole again: what was cut is healed, and what was down is up.
-    `programs` says which programs are not the VPN's, where holdings are counted: that line has them as `held`, by node.
-    WorkloadFailed if the VPN does not have what is to be restarted.
+    Events of one node follow one another; those of other nodes do not wait for them. A line of the file is a JSON object:
+    `kind`, `node`, and `begun` and `ended` in seconds of CLOCK_MONOTONIC; `ended` is null if the trial ended first. The
+    first line says how long the deployment took (DEPLOYED). If all nodes are rebooted, further lines say when each node
+    carried traffic again (ANSWERED). Where holdings are counted, the line has them as `held`, by node; `programs` returns
+    the programs that are not the VPN's. In the end all links work again, in any case: cuts are healed, and interfaces are up.
+    Raises WorkloadFailed if an event needs what the VPN or the topology lacks, such as a control service.
     """
     start = time.monotonic()
     _write(file, {"kind": DEPLOYED, "first_packet": dict(tunnel.first_packet)})
@@ -64,7 +64,7 @@ async def happen(
 
 
 def taken_down(lab: Lab, events: Sequence[Event]) -> frozenset[str]:
-    """The middle node's ports to the interfaces that these events take down."""
+    """Return the middle node's ports to the interfaces that these events take down."""
     return frozenset(
         port
         for event in events
@@ -83,14 +83,15 @@ async def _in_turn(hand: _Hand, events: Sequence[Event], start: float, file: Pat
         try:
             done |= await hand.do(event)
             done["ended"] = time.monotonic()
-            # What breaks may take long to break, as a link does whose kernel takes other interfaces down: an outage begins behind that.
+            # A fault may take long to carry out, such as a link whose kernel takes other interfaces down as well. The outage
+            # begins only then, so its end is put off by as many seconds.
             late = done["ended"] - start - event.at
         finally:
             _write(file, done)
 
 
 async def _answered(hand: _Hand, node: str, file: Path) -> None:
-    """Note when a node carries traffic again after all nodes were rebooted."""
+    """Write to the file when a node carries traffic again after all nodes were rebooted."""
     await hand.powered.wait()
     at = await hand.tunnel.next_answer(node, _PATIENCE)
     _write(file, {"kind": ANSWERED, "node": node, "begun": at, "ended": at})
@@ -103,7 +104,11 @@ def _write(file: Path, line: dict[str, Any]) -> None:
 
 @dataclass(slots=True)
 class _Hand:
-    """Does events. `powered`: power is on again. `translating`: by node, the routers that translate its address; `draws`: how often ports were drawn again."""
+    """Carries out events.
+
+    `translating`: by node, the routers that translate its address. `draws`: how often a NAT rebinding has drawn new ports.
+    `powered`: is set once a power cut is over.
+    """
 
     lab: Lab
     tunnel: RunningDeployment
@@ -115,7 +120,7 @@ class _Hand:
     powered: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def prepare(self, event: Event) -> None:
-        """Everything that can be done before its time, so that it then takes no longer than it must."""
+        """Do all that can be done before the event's time, so that the event itself is quick."""
         match event.kind:
             case "restart-control" | "stop-control":
                 self.tunnel.require_control()
@@ -136,7 +141,7 @@ class _Hand:
                 await self.links.prepare_move(event.node)
 
     async def do(self, event: Event) -> dict[str, Any]:
-        """The event itself; what it brought to light."""
+        """Carry out the event; return further fields for its line of the record, {} if it has none."""
         node = event.node
         match event.kind:
             case "restart" | "restart-fresh":
@@ -154,7 +159,7 @@ class _Hand:
                 await self.tunnel.start_control(patience=_PATIENCE)
             case "power-off":
                 nodes = _nodes(self.lab, event)
-                # Links first: a host without power tells no one that its sockets are gone.
+                # Links first: a host without power cannot report to its peers that its sockets are closed.
                 await together(*(self.links.down(one, self.links.devices(one)) for one in nodes))
                 await self.tunnel.power_off(nodes)
             case "power-on":
@@ -182,12 +187,12 @@ class _Hand:
         return {}
 
     async def undo(self) -> None:
-        """Make the links whole: the trial may have ended in the middle of a fault."""
+        """Heal all cuts and bring all interfaces up: the trial may have ended in the middle of a fault."""
         await self.cuts.heal_all()
         await self.links.up_all()
 
     def _relay(self, node: str) -> str:
-        """The relay's node, which a node without UDP to the others still reaches; none where it is an end of the traffic."""
+        """Return the relay, which a node without UDP still reaches by UDP; "" if the relay is the node itself, or an end."""
         topology = self.lab.topology
         ends = topology.nodes[0], topology.nodes[-1]
         return topology.relay if topology.relay not in (*ends, node) else ""

@@ -1,7 +1,7 @@
-"""A VPN between two gateways: one tunnel joins them, and the ends of the traffic are hosts behind them that know nothing of it.
+"""Deploys a VPN between two gateways: one tunnel joins them, and the traffic's ends are hosts behind them without a VPN.
 
-Site to site, or subnet routers: the first and the last node of a chain that forward have the VPN, and lead into its tunnel what is for
-the host behind the other. Nodes between them forward what they cannot read.
+Site-to-site VPNs and subnet routers are used like this. The first and the last of the forwarding nodes of a chain have the
+VPN, and forward packets for the host behind the other one into the tunnel. Nodes between them forward encrypted packets.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from tunnelmark.vpns.direct import UNDERLAY_INTERFACE
 
 
 def deployment(lab: Lab, driver: Driver[Any], options: Options) -> Deployment:
-    """The tunnel, and the routes into it.
+    """Return the deployment of the tunnel, with the routes into it.
 
-    SetupFailed if the VPN cannot lead to networks behind a node, or the lab has no two gateways.
+    Raises SetupFailed if the VPN cannot route to networks behind a node, or if the lab has fewer than two forwarding nodes.
     """
     if not driver.cascades:
         raise SetupFailed(f"{driver.name} has no driver for gateways", hint="see `cascades` in docs/add-a-vpn.md")
@@ -46,7 +46,7 @@ def deployment(lab: Lab, driver: Driver[Any], options: Options) -> Deployment:
 
 
 def mesh_of(lab: Lab) -> Mesh:
-    """The two gateways as a driver sees them, each with the host behind it."""
+    """Return the mesh of the two gateways as a driver sees it, each with the host behind it."""
     first, left, *_, right, last = lab.nodes
     overlay = IPv4Network(OVERLAY)
     inward = {left: list(lab.nodes)[2], right: list(lab.nodes)[-3]}  # the next node on the way to the other gateway
@@ -66,7 +66,7 @@ def mesh_of(lab: Lab) -> Mesh:
 
 
 def _to_gateways(lab: Lab, mesh: Mesh) -> tuple[Command, ...]:
-    """The commands by which the hosts behind find the tunnel's own addresses; the way to each other they have already."""
+    """Return the commands that give the hosts behind a route to the overlay; they have routes to each other already."""
     first, *_, last = lab.nodes
     return tuple(
         Command(host, ("ip", "route", "replace", OVERLAY, "via", str(lab.address_towards(gateway.name, host))))

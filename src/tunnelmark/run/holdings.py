@@ -1,8 +1,8 @@
-"""Counts what a VPN's programs hold on each node: processes, memory, open files. What only grows while a trial lasts is a leak.
+"""Counts a VPN's processes, their memory and their open files on each node: a number that only grows in a trial is a leak.
 
-It is read in the node's own /proc (proc_pid_smaps_rollup(5), proc_pid_fd(5)), where processes have the node's own numbers, and where
-one that has ended without being waited for is still seen. Memory is the resident set size: the proportional one of a daemon falls
-when another node's starts that has the same program, and rises when that ends.
+They are read from the node's own /proc (proc_pid_smaps_rollup(5), proc_pid_fd(5)), where processes have the node's own
+numbers, and where zombies (ended processes that were not waited for) are seen, too. Memory is the resident set size. The
+proportional one would not do: it falls when the same program starts on another node, and rises when that ends.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tunnelmark.lab.labs import Lab
 from tunnelmark.run.collectors import _counts
 
 Programs = Mapping[str, Collection[int]]
-"""By node, programs by the number of their process on the node; with all processes of their process groups."""
+"""By node, the process numbers of programs, as the node counts; they represent all processes of their process groups."""
 
 _AGENT = 1  # the first process of a node is the lab's
 
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """What the programs of a node hold: their number, resident memory in bytes, open file descriptors."""
+    """The number of a node's processes, their resident memory in bytes, and their open file descriptors."""
 
     processes: int
     memory: int
@@ -32,7 +32,7 @@ class Holdings:
 
 
 async def look(lab: Lab, besides: Programs) -> dict[str, dict[str, int]]:
-    """What every process of each node holds but the lab's own, and those of the programs `besides`; by node, as plain data."""
+    """Return the holdings of each node, as plain data, without the lab's own process and the programs `besides`."""
     found = await asyncio.to_thread(
         lambda: {
             name: held_by(Path(f"/proc/{node.pid}", "root", "proc"), besides.get(name, ()))
@@ -43,7 +43,10 @@ async def look(lab: Lab, besides: Programs) -> dict[str, dict[str, int]]:
 
 
 def held_by(proc: Path, besides: Collection[int]) -> Holdings:
-    """The resources that the processes of a node hold, read from its /proc; a process that ends meanwhile counts as holding nothing."""
+    """Return the holdings of a node, read from its /proc, without the processes `besides` and their process groups.
+
+    A process that ends meanwhile counts as holding nothing.
+    """
     apart = {_AGENT, *besides}
     numbers = [int(name) for name in os.listdir(proc) if name.isdigit() and int(name) not in apart]
     mine = [number for number in numbers if (group := _group(proc, number)) is not None and group not in apart]
@@ -51,7 +54,10 @@ def held_by(proc: Path, besides: Collection[int]) -> Holdings:
 
 
 def _group(proc: Path, number: int) -> int | None:
-    """The process group of a process: the third word behind its name, which may have spaces and brackets (proc_pid_stat(5))."""
+    """Return the process group of a process; None if it has ended.
+
+    It is the third word behind the name, which may contain spaces and brackets (proc_pid_stat(5)).
+    """
     try:
         return int((proc / str(number) / "stat").read_text().rpartition(")")[2].split()[2])
     except (FileNotFoundError, ProcessLookupError):

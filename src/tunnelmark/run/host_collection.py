@@ -1,4 +1,4 @@
-"""Carries out the collectors of a trial on this host, for a command on another: each looks at those of its nodes that are here."""
+"""Runs a trial's collectors on this host, for a command on another host; they look at the lab's nodes that are here."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tunnelmark.run.collectors.base import Collector, CollectorContext, Observed
 
 
 class HostCollections:
-    """By lab: the collection of the trial that it is measured in."""
+    """The collections of the trials that are measured now, one for each lab with nodes on this host."""
 
     def __init__(self) -> None:
         self._going: dict[str, Collection] = {}
         self._before: dict[str, interference.Glance] = {}
 
     async def asked(self, message: Mapping[str, Any], lab: HostLab) -> Mapping[str, Any]:
-        """Carry out one request: `prepare` while the mesh is at rest, `begin`, and `end` with what was seen; LabError with what is refused.
+        """Carry out one request: `prepare` (while the mesh is idle), `begin`, `end` (which returns what was seen), `give up`.
 
-        `give up` when the lab ends: nothing is left of a trial that has failed before `end`.
+        `give up` comes when the lab ends: it removes what is left of a trial that failed before `end`.
         """
         folder = lab.scratch / lab.name
         match message["what"]:
@@ -59,7 +59,7 @@ class HostCollections:
         return {}
 
     async def _machine(self, lab: HostLab) -> dict[str, float]:
-        """What this host did since `begin` besides the lab, and how it paused (see `Attempt.host`); {} if there was no `begin`."""
+        """Return what this host did besides the lab since `begin`, and its pauses (see `Attempt.host`); {} without `begin`."""
         if (before := self._before.pop(lab.name, None)) is None:
             return {}
         after, seen = interference.glance(lab.cpu_seconds()), await lab.seen()
@@ -69,7 +69,7 @@ class HostCollections:
 
 
 def looks(collector: Collector, context: CollectorContext) -> bool:
-    """Whether a collector has something to look at here."""
+    """Whether a collector has something to look at on this host."""
     match collector.looks_at:
         case "all":
             return bool(context.nodes or context.middle)
@@ -82,7 +82,10 @@ def looks(collector: Collector, context: CollectorContext) -> bool:
 
 
 def context_of(asked: Mapping[str, Any], lab: HostLab, raw: Path) -> CollectorContext:
-    """What collectors may look at here. Each node has all cores of its host, and shares them with links that run through it."""
+    """Return what collectors may look at on this host.
+
+    A node may use all cores of its host, and shares them with the links if these run through this host.
+    """
     cores = tuple(range(os.cpu_count() or 1))
     nodes = {
         name: ObservedNode(lab.agents[name], lab.group(name), cores, lab.counted_headers(name), **said)

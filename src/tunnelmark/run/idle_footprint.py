@@ -1,8 +1,8 @@
-"""Looks at a VPN at rest, on three nodes of the lab: what it takes and shows when no traffic flows.
+"""Measures an idle VPN on a lab of three nodes: the memory and threads that it needs, and its interface's properties.
 
-Memory is the resident set size of every process that the VPN keeps on its last node (proc_pid_smaps_rollup(5)): the
-proportional one would share a program between the nodes of the lab, which separate hosts do not. The last node, for
-the first one may also hold the services.
+Memory is the resident set size of all processes of the VPN on the last node (proc_pid_smaps_rollup(5)). The proportional
+set size would divide a program's memory among the lab's nodes, and separate hosts do not share memory. The last node is
+measured because the first one may also run the VPN's services.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tunnelmark.vpns.base import Driver
 
 _READY = 40.0  # seconds beyond the driver's own `starting`
 _UNSHAPED = Profile("unshaped", "As fast as the machine", "no figures")
-# Every process of the node but its first one (the lab's agent) and this look itself.
+# Prints memory and threads of all processes of the node but its first one (the lab's agent) and this script itself.
 _LOOK = (
     "for p in /proc/[0-9]*; do n=${p#/proc/}; "
     '[ "$n" = 1 ] || [ "$n" = $$ ] || [ "$(cut -d" " -f4 $p/stat 2>/dev/null)" = $$ ] || '
@@ -31,7 +31,11 @@ _LOOK = (
 
 @dataclass(frozen=True, slots=True)
 class IdleFootprint:
-    """What was seen: seconds to the first packet everywhere, MTU in bytes, threads, RSS in bytes, TCP segmentation offload."""
+    """The measured properties of an idle VPN.
+
+    `first_packet`: seconds until a ping was answered in every direction. `mtu`: MTU of the overlay interface in bytes.
+    `threads`: threads of its processes. `memory`: their RSS in bytes. `segmentation`: whether TCP segmentation offload is on.
+    """
 
     first_packet: float
     mtu: int
@@ -41,7 +45,10 @@ class IdleFootprint:
 
 
 async def look(labs: Labs, topology: Topology, driver: Driver[Any], options: Options, logs: Path) -> IdleFootprint:
-    """Deploy the VPN, wait until it answers and has settled, and look; TrialError or LabError if it does not come up."""
+    """Deploy the VPN, wait until it answers and has converged, and measure it.
+
+    Raises TrialError or LabError if it does not come up.
+    """
     logs.mkdir(parents=True, exist_ok=True)
     async with labs.lab(topology, _UNSHAPED) as lab:
         tunnel = prepare(lab, driver, options, logs)

@@ -1,4 +1,7 @@
-"""Makes a VXLAN (RFC 7348) or a Geneve (RFC 8926) on top of an overlay, as a cluster's pod network is one: workloads then run inside it."""
+"""Makes an inner network on top of an overlay, by VXLAN (RFC 7348) or Geneve (RFC 8926); workloads then run inside it.
+
+Pod networks of clusters are made like this.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +15,26 @@ from tunnelmark.plan.study_schema import LEAST_IPV6
 
 NETWORK = IPv4Network("10.61.0.0/16")
 NETWORK6 = IPv6Network("fd61::/64")
-"""Its addresses: those of no underlay and of no overlay."""
+"""The inner network's addresses; no underlay and no overlay uses them."""
 
 INTERFACES = {"vxlan": "vxlan0", "geneve": "geneve0"}
-"""The name of its interface on every node, by its kind."""
+"""The name of the inner network's interface on every node, by its kind."""
 
 PORTS = {"vxlan": 4789, "geneve": 6081}
 IDENTIFIER = 1  # VNI
 HEADERS = {4: 50, 6: 70}
-"""Bytes that VXLAN, or Geneve without options, adds to an IP packet over IPv4 and IPv6: IP, UDP, 8 of its own and an Ethernet header."""
+"""Bytes that VXLAN, or Geneve without options, adds to an IP packet, by the outer IP version.
 
-_EVERYONE = "00:00:00:00:00:00"  # each whose Ethernet address is not known yet
+They are an IP and a UDP header, 8 bytes of its own, and an Ethernet header.
+"""
+
+_EVERYONE = "00:00:00:00:00:00"  # bridge(8): the default entry, for Ethernet addresses that are not learnt yet
 _Words = tuple[str, ...]
 _Address = IPv4Address | IPv6Address
 
 
 def addresses(nodes: Mapping[str, object], *, ipv6: bool = False) -> dict[str, _Address]:
-    """The address of each node in it, in the order of the nodes."""
+    """Return the address of each node in the inner network, in the order of the nodes."""
     return {node: _network(ipv6=ipv6)[place] for place, node in enumerate(nodes, start=1)}
 
 
@@ -37,7 +43,11 @@ def _network(*, ipv6: bool) -> IPv4Network | IPv6Network:
 
 
 def commands(node: str, overlay: Mapping[str, _Address], inner: InnerNetwork, mtu: int) -> tuple[Command, ...]:
-    """What makes it on a node, whose overlay interface has that MTU, in the words of ip(8) and bridge(8). SetupFailed if IPv6 has no room in it."""
+    """Return the commands of ip(8) and bridge(8) that make the inner network on a node.
+
+    `overlay`: the overlay address of each node. `mtu`: the MTU of the node's overlay interface. Raises SetupFailed if the
+    inner network uses IPv6 and its MTU is smaller than IPv6 requires.
+    """
     size = inner.mtu or mtu - HEADERS[overlay[node].version]
     if inner.ipv6 and size < LEAST_IPV6:
         raise SetupFailed(
@@ -49,7 +59,7 @@ def commands(node: str, overlay: Mapping[str, _Address], inner: InnerNetwork, mt
 
 
 def _vxlan(node: str, overlay: Mapping[str, _Address], inner: InnerNetwork, size: int) -> Iterator[_Words]:
-    """One interface that learns who is where, and sends to all what it has not learnt."""
+    """Make one VXLAN interface, which learns Ethernet addresses, and sends packets to unknown ones to all nodes."""
     device = ("id", str(IDENTIFIER), "local", str(overlay[node]), "dstport", str(PORTS["vxlan"]))
     yield ("ip", "link", "add", INTERFACES[inner.kind], "mtu", str(size), "type", "vxlan", *device)
     for name, other in overlay.items():
@@ -59,7 +69,7 @@ def _vxlan(node: str, overlay: Mapping[str, _Address], inner: InnerNetwork, size
 
 
 def _geneve(node: str, overlay: Mapping[str, _Address], inner: InnerNetwork, size: int) -> Iterator[_Words]:
-    """One interface whose routes say to whom a packet goes: Linux's geneve has one remote, or none, and learns nothing."""
+    """Make one Geneve interface with a route to each node: Linux's geneve has one remote or none, and learns nothing."""
     name, inside = INTERFACES[inner.kind], addresses(overlay, ipv6=inner.ipv6)
     places = {each: place for place, each in enumerate(overlay, start=1)}
     device = ("address", _ethernet(places[node]), "type", "geneve", "external", "dstport", str(PORTS["geneve"]))
@@ -77,12 +87,12 @@ def _geneve(node: str, overlay: Mapping[str, _Address], inner: InnerNetwork, siz
 
 
 def _ethernet(place: int) -> str:
-    """An Ethernet address of a node's own, locally administered (IEEE 802, 8.4)."""
+    """Return the locally administered Ethernet address (IEEE 802, 8.4) of the node with this number."""
     return f"02:61:00:00:{place >> 8:02x}:{place & 0xFF:02x}"
 
 
 def _up(node: str, overlay: Mapping[str, _Address], inner: InnerNetwork) -> Iterator[_Words]:
     inside, length = addresses(overlay, ipv6=inner.ipv6)[node], _network(ipv6=inner.ipv6).prefixlen
-    at_once = ("nodad",) if inner.ipv6 else ()  # no second in which the address is only tried
+    at_once = ("nodad",) if inner.ipv6 else ()  # without a second of duplicate address detection
     yield ("ip", "address", "add", f"{inside}/{length}", "dev", INTERFACES[inner.kind], *at_once)
     yield ("ip", "link", "set", INTERFACES[inner.kind], "up")

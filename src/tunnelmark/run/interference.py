@@ -1,4 +1,4 @@
-"""What the machine did besides the lab during a trial: CPU taken by other work, and stolen by the hypervisor."""
+"""Measures what the machine did besides the lab during a trial: CPU that other work took, and that the hypervisor stole."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ _STAT = Path("/proc/stat")
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """CPU seconds, all cores together: `busy` by anybody but loops that keep cores awake, `stolen`; and what lab, softirq
-    without a task, and we used.
+    """CPU seconds of all cores together up to a moment (`time`, monotonic seconds).
+
+    `busy`: by all but the loops that keep cores awake. `stolen`: taken by the hypervisor. `lab`: by the lab's control
+    groups (NaN if unknown). `softirq`: by ksoftirqd, and by softirq work on idle cores. `own`: by this command.
     """
 
     time: float
@@ -27,7 +29,7 @@ class Glance:
 
 
 def glance(lab: float | None) -> Glance:
-    """Look at the machine now; `lab` are the CPU seconds that the lab's groups have used (None: unknown)."""
+    """Read the machine's counters now. `lab`: the CPU seconds that the lab's control groups have used; None if unknown."""
     tick = os.sysconf("SC_CLK_TCK")
     # proc_stat(5): user nice system idle iowait irq softirq steal
     user, nice, system, _, _, irq, soft, steal = (int(x) / tick for x in _STAT.read_text().split("\n")[0].split()[1:9])
@@ -42,10 +44,11 @@ def glance(lab: float | None) -> Glance:
 
 
 def between(before: Glance, after: Glance, *, alone: bool = False) -> dict[str, float]:
-    """Cores taken meanwhile by others: `other_cpu` (never below 0; absent without CPU accounting) and `steal`.
+    """Return how many cores other work (`other_cpu`, at least 0) and the hypervisor (`steal`) took between two glances.
 
-    `softirq_cpu` is what ksoftirqd took, and softirq work on idle cores. It does not count as other work: it handles packets,
-    and most packets are the lab's. `alone`: everything that ran was the lab's.
+    `lab_cpu`: the lab's cores. It and `other_cpu` are absent if the lab's CPU is not known. `softirq_cpu`: the cores of
+    ksoftirqd and of softirq work on idle cores. It does not count as other work: it handles packets, and most packets are
+    the lab's. `alone`: all other work counts as the lab's. {} if no time has passed.
     """
     wall = after.time - before.time
     if wall <= 0:

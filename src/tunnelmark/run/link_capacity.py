@@ -1,6 +1,6 @@
-"""Says of each link of a study, before it starts, whether this machine carries it, by a short look under a load like the study's.
+"""Checks before a study whether this machine can carry each of its links, by a short test with a load like the study's.
 
-What it carries not, it names a rate for that it does, where there is one.
+If it cannot, the check looks for a lower rate that the machine can carry.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from tunnelmark.units import Rate
 from tunnelmark.workloads.base import Workload
 
 _SLOWER = (5, 25)
-"""By what a rate is divided to find one that is kept in time."""
+"""The divisors by which a link's rate is lowered, one after the other, to find a rate that the machine can carry."""
 
 _TRIED = (Rate(100_000_000), Rate(10_000_000))
-"""Rates that a link without one is tried with: those of the profile fast-ethernet, and a tenth."""
+"""Rates that are tried for a link without a rate: that of the profile fast-ethernet, and a tenth of it."""
 
 _LIGHT = Rate(4_000_000)
-"""UDP payload a second, in packets of _SIZE, where a study only has small packets: enough of them for a 99th percentile."""
+"""The least load in bit/s of UDP payload, in packets of _SIZE bytes: enough packets for a 99th percentile of lateness."""
 
 _SIZE = 1200
 
 _BULK = ("bit/s", "packets/s")
-"""Units of what a path carries: a workload that reports one, and says of no load that it offers, takes all that it gets."""
+"""Units of rates. A workload with a metric in one of them that states no offered load sends as fast as the path allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class StudyLoad:
-    """What a study sends at most: `bulk` as much as the link gives, else `offered` bit/s of UDP (a share: of the rate)."""
+    """The heaviest load of a study: as much as the link carries (`bulk`), or else `offered` bit/s of UDP."""
 
     bulk: bool
     offered: float = 0.0
@@ -43,10 +43,12 @@ class StudyLoad:
 
 @dataclass(frozen=True, slots=True)
 class Fitness:
-    """Whether the machine carries a profile: `fits`; `short` (a shaped link is not filled); `late` (packets leave late, which
-    disturbs trials by what their metrics feel); `drops` (the emulator loses what no profile asked for: trials are void).
+    """Whether the machine can carry a profile.
 
-    `said` is what was seen, `instead` a rate with which it fits, None if none was found; `looks` for the record.
+    `state`: `fits`; `short` (TCP does not fill a shaped link); `late` (packets leave late, which disturbs trials, depending
+    on their metrics); `drops` (the emulator drops packets that no profile asked to drop, which makes trials void).
+    `said`: what was measured, in words. `instead`: a rate that the machine can carry; None if it fits or none was found.
+    `looks`: the measurements, for the record.
     """
 
     profile: str
@@ -56,7 +58,7 @@ class Fitness:
     looks: Sequence[CapacityLook] = ()
 
     def plain(self) -> dict[str, Any]:
-        """For the record and the cache."""
+        """Return it as a JSON object, for the record and the cache."""
         return {
             "state": self.state,
             "said": self.said,
@@ -66,7 +68,7 @@ class Fitness:
 
 
 def load_of(study: Study, workloads: Mapping[str, Workload[Any]]) -> StudyLoad:
-    """The heaviest of what the study's workloads send."""
+    """Return the heaviest load that the study's workloads send."""
     offered = 0.0
     for use in study.workloads:
         workload = workloads[use.workload]
@@ -79,7 +81,7 @@ def load_of(study: Study, workloads: Mapping[str, Workload[Any]]) -> StudyLoad:
 
 
 async def examine(labs: Labs, topology: Topology, profile: Profile, load: StudyLoad) -> Fitness:
-    """Look at most `TIMES` times; one good look is enough, for what a machine does once it can do."""
+    """Test a link up to `capacity.TIMES` times; one good test is enough, because what a machine does once, it can do."""
     if backends.backend_of(profile) == "netem" or (profile.only_shaped and not (profile.rate and load.bulk)):
         return Fitness(profile.name, "fits", "nothing of it depends on this machine's speed alone")
     looks: list[CapacityLook] = []
@@ -113,7 +115,7 @@ async def _loaded(labs: Labs, topology: Topology, profile: Profile, load: StudyL
 
 
 def seen(profile: Profile, looks: Sequence[CapacityLook]) -> str:
-    """What the looks met, in words: the best first, for it says what the machine can do."""
+    """Say in words what the tests measured, the best one first: it shows what the machine can do."""
     ordered = sorted(looks, key=lambda look: -margin(profile, look))
     if profile.only_shaped:
         shares = ", ".join(f"{100 * look.goodput / (profile.carried or 1):.1f}" for look in ordered)

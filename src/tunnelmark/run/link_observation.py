@@ -1,6 +1,6 @@
-"""Observes what a link does: sends probes both ways through a fresh bare lab, and a train that fills its queue.
+"""Carries out a link check: sends probes in both directions through a fresh lab without a VPN, and trains to fill its queues.
 
-What comes back is raw: numbers and stamps of packets. What it means for the profile is for `analyse.link` to say.
+The result is raw: numbers and timestamps of packets. `analyse.link` compares it with the profile.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from tunnelmark.model.probe_plan import HEADERS, PORT, PROBES, TRAIN, Pace, Trai
 from tunnelmark.plan.model import Profile, Topology
 
 _PATIENCE = 10.0  # seconds beyond the plan until a prober must have ended
-_EMPTY = 2.0  # seconds beyond the plan until a link must be empty: many times what a host keeps a core for
-_APART = 0.05  # seconds from one look at whether it is to the next: in less, a packet on its way may reach no emulator
+_EMPTY = 2.0  # seconds beyond the plan until a link must be empty: far longer than a host takes a core away
+_APART = 0.05  # seconds between two looks at whether it is empty: in less, a packet may be on its way to an emulator
 
 
 async def observe(
     labs: Labs, topology: Topology, profile: Profile, pace: Pace | None, raw: Path, *, seed: int = 0
 ) -> Observation:
-    """Look at the link between a topology's first and last node, or at the one between its routers; `pace` None sends trains only.
+    """Check the link between a topology's first and last node, or the one between its routers.
 
-    What the probers and the emulator print goes to the folder `raw`. LabError if the link cannot be made or the
-    probers fail.
+    `pace`: the probes to be sent; None to send trains only. The output of the probers and the emulator goes to the folder
+    `raw`. Raises LabError if the link cannot be made or a prober fails.
     """
     raw.mkdir(parents=True, exist_ok=True)
     begun, started = time.monotonic(), time.time()
@@ -53,7 +53,7 @@ async def observe(
         async with _probers(lab, plans, raw) as probers:
             await lab.zero()
             known, seen_at = await lab.clocks(), time.time_ns()
-            # What a host is asked reaches it in less than the round trip, which is twice the error of its clocks.
+            # The start lies in the future for all hosts: a request takes less than the round trip, twice the clocks' error.
             zero = time.time_ns() + 2 * max((each.error for each in known.values()), default=0)
             for each in probers:
                 each.begin(zero + (known[each.node].realtime if each.node in known else 0))
@@ -84,19 +84,19 @@ async def observe(
 
 
 def _begun(reports: Sequence[Mapping[str, Any]]) -> int | None:
-    """When the first link's time began, on the clock of the flows' stamps."""
+    """Return when the first emulator's time began, in nanoseconds of CLOCK_REALTIME; None if there is no emulator."""
     return int(reports[0]["zero_ns"]) + time.time_ns() - time.monotonic_ns() if reports else None
 
 
 async def _until(moment: int) -> None:
-    """Wait for a moment in nanoseconds of the clock."""
+    """Wait until a moment, given in nanoseconds of CLOCK_REALTIME."""
     await asyncio.sleep(max(moment - time.time_ns(), 0) / 1e9)
 
 
 async def _looks(lab: Lab, plans: Mapping[str, dict[str, Any]], zero: int) -> list[_Look]:
-    """What the emulators say before the trains, and after each; nothing without trains.
+    """Return the emulators' reports before the trains and after each train; [] if there are no trains.
 
-    A train asks more than the link can carry, and each trial reports what suffers then.
+    The reports before the trains are needed because a train sends more than the link can carry.
     """
     trains = [probe_plan.sent(plan) for plan in plans.values()]
     if not any(trains):
@@ -110,9 +110,9 @@ async def _looks(lab: Lab, plans: Mapping[str, dict[str, Any]], zero: int) -> li
 
 
 async def _emptied(lab: Lab) -> Sequence[Mapping[str, Any]]:
-    """What the emulators say once they hold no packet and take in none, or after `_EMPTY` seconds.
+    """Wait until the emulators hold no packet and take in none, or for `_EMPTY` seconds; return their reports.
 
-    One that lost its core keeps packets for longer than planned; a prober that had ended by then would take them for lost.
+    An emulator that lost its core holds packets for longer than planned; a prober that has ended would count them as lost.
     """
     deadline = time.monotonic() + _EMPTY
     before, reports = None, await lab.link_reports()
@@ -128,18 +128,18 @@ async def _emptied(lab: Lab) -> Sequence[Mapping[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What the emulators said, and when that had come (nanoseconds of the clock)."""
+    """The emulators' reports, and when they had arrived (`come`, in nanoseconds of CLOCK_REALTIME)."""
 
     come: int
     reports: Sequence[Mapping[str, Any]]
 
     @property
     def started(self) -> int:
-        """When the first link's emulator was started at the latest: what it says may have come late."""
+        """The latest time at which the first link's emulator may have been started: its report may have arrived late."""
         return self.come - 1000 * int(self.reports[0]["elapsed_us"])
 
     def packets(self, target: str) -> int:
-        """What the first link's emulator has taken that goes to a node."""
+        """Return how many packets to a node the first link's emulator has taken in."""
         ways = self.reports[0]["directions"]
         return sum(int(way["packets"]) for way in ways if way["name"].endswith(f" to {target}"))
 
@@ -151,7 +151,7 @@ async def _look(lab: Lab) -> _Look:
 
 @dataclass(slots=True)
 class _Prober:
-    """The prober on one node: bound, and waiting for the command that says when time begins."""
+    """The prober on one node; its port is bound, and it waits for the command that says when its plan starts."""
 
     node: str
     process: Process
@@ -162,12 +162,15 @@ class _Prober:
         os.write(self.commands, f"{zero}\n".encode())
 
     def stop(self) -> None:
-        """Nothing is on its way any more."""
+        """Let the prober end, because no packet is on its way any more."""
         with contextlib.suppress(BrokenPipeError):  # it has failed, which `end` says
             os.write(self.commands, b"over\n")
 
     async def end(self, plan: dict[str, Any]) -> dict[str, Any]:
-        """Wait for the observer to end, and return what it found; LabError if it failed or does not end."""
+        """Wait for the prober to end, and return its summary of each phase that it sent.
+
+        It may take as long as its plan plus 10 seconds. Raises LabError if it takes longer or fails.
+        """
         try:
             ended = await asyncio.wait_for(self.process.wait(), plan["until"] / 1e9 + _PATIENCE)
         except TimeoutError:
@@ -182,7 +185,7 @@ class _Prober:
 
 @asynccontextmanager
 async def _probers(lab: Lab, plans: Mapping[str, dict[str, Any]], raw: Path) -> AsyncIterator[list[_Prober]]:
-    """A prober on each node, bound to its port: a probe to a port that is not there would be lost by us."""
+    """Start a prober on each node, and wait until all ports are bound: probes to an unbound port would be lost."""
     probers = []
     try:
         for node, plan in plans.items():
@@ -233,7 +236,7 @@ def _flow(
 
 
 def _behind(looks: Sequence[_Look], number: int, target: str, begun: int, count: int, seconds: float) -> float:
-    """By how many seconds the emulator was behind the sender of a train at that look."""
+    """Return by how many seconds the emulator was behind the sender of a train, at the look with this number."""
     started = min(look.started for look in looks)
     now = started + 1000 * int(looks[number].reports[0]["elapsed_us"])
     taken = looks[number].packets(target) - looks[0].packets(target)

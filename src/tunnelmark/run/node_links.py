@@ -1,4 +1,4 @@
-"""A node's underlay interfaces while it is away: taken down, brought back as a network manager would, given other addresses."""
+"""Takes a node's underlay interfaces down, brings them back as a network manager would, and changes their addresses."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from tunnelmark.lab.labs import Lab
 from tunnelmark.run.background import to_its_end
 from tunnelmark.vpns.direct import UNDERLAY_INTERFACE as UNDERLAY
 
-_FURTHER = 100  # from a node's address to the other one that it gets: no node of a topology has that
+_FURTHER = 100  # the difference between a node's address and its second one; no topology has so many nodes
 _HINT = "the event could not be done as asked; the link may have lost its interface"
 _Address = IPv4Interface | IPv6Interface
 
 
 @dataclass(slots=True)
 class NodeLinks:
-    """The interfaces of a lab's nodes. By node, as commands of ip(8): what brings them back (`kept`), other addresses (`moves`), its own again (`returns`)."""
+    """The underlay interfaces of a lab's nodes, with prepared commands for ip(8).
+
+    `kept`: by node and interface, the commands that restore its settings. `moves`: by node, those that give it other
+    addresses; `returns`: those that give it its own ones again. `away`: the nodes and interfaces that are down.
+    """
 
     lab: Lab
     kept: dict[tuple[str, str], list[str]] = field(default_factory=dict)
@@ -28,11 +32,11 @@ class NodeLinks:
     away: set[tuple[str, str]] = field(default_factory=set)
 
     def devices(self, node: str) -> list[str]:
-        """All of the node's underlay interfaces."""
+        """Return the names of all underlay interfaces of a node."""
         return list(self.lab.interfaces(node))
 
     async def remember(self, node: str, devices: Sequence[str]) -> None:
-        """Note what is to come back with these interfaces of a node, before the first of them goes."""
+        """Store the settings that `up` restores on these interfaces of a node; call it before `down`."""
         for device in devices:
             await self._acquaint(node, device, await self._addresses(node, device))
         for device in devices:
@@ -44,19 +48,19 @@ class NodeLinks:
         await self._batch(node, [f"link set dev {device} down" for device in devices])
 
     async def up(self, node: str, devices: Sequence[str]) -> None:
-        """Bring interfaces back with all that they had."""
+        """Bring interfaces up, with the settings that `remember` stored."""
         ups = [f"link set dev {device} up" for device in devices]
         await self._batch(node, ups + [line for device in devices for line in self.kept.get((node, device), ())])
         self.away.difference_update((node, device) for device in devices)
 
     async def up_all(self) -> None:
-        """Bring back what is still down, wherever a node is left."""
+        """Bring up all interfaces that are still down; nodes that have ended are skipped."""
         for node, device in tuple(self.away):
             with contextlib.suppress(NodeGone):
                 await self.up(node, [device])
 
     async def prepare_move(self, node: str) -> None:
-        """Have a node's other addresses ready, and known to all others on its link."""
+        """Prepare a node's other addresses, and make them known to all others on its link."""
         changes = [(old, _further(old)) for old in await self._addresses(node, UNDERLAY)]
         await self._acquaint(node, UNDERLAY, [one for pair in changes for one in pair])
         # A secondary address is deleted with its primary unless promote_secondaries is set.
@@ -66,7 +70,7 @@ class NodeLinks:
         self.returns[node] = [line for old, new in changes for line in _exchange(new, old)]
 
     async def move(self, node: str) -> None:
-        """Give a node its other addresses instead of those that it has."""
+        """Replace a node's addresses by the other ones that `prepare_move` prepared."""
         await self._batch(node, self.moves[node])
 
     async def move_back(self, node: str) -> None:
@@ -74,10 +78,10 @@ class NodeLinks:
         await self._batch(node, self.returns[node])
 
     async def _acquaint(self, node: str, device: str, addresses: Sequence[_Address]) -> None:
-        """Have a node and the others on its link know each other's Ethernet addresses for good.
+        """Enter the Ethernet addresses of a node and of the others on its link permanently in their neighbour tables.
 
-        A request or an answer that is lost while a link comes up would cost a second, by the neighbour table's timers. No path
-        of routers has that, and the link represents the whole path.
+        Otherwise a request or an answer that is lost while a link comes up would cost a second, by the tables' timers. That
+        does not happen on a path of routers, and the link represents such a path.
         """
         mac = await self._mac(node, device)
         theirs: list[str] = []
@@ -93,9 +97,9 @@ class NodeLinks:
         await self._batch(node, theirs)
 
     async def _settings(self, node: str, device: str, addresses: Sequence[_Address]) -> list[str]:
-        """What a network manager would bring back with the link.
+        """Return the commands that restore the settings of an interface, as a network manager does when a link comes up.
 
-        The kernel forgets its neighbours, its IPv6 addresses, and all routes but those that addresses bring.
+        When it goes down, the kernel forgets its neighbours, its IPv6 addresses, and all routes that are not made with addresses.
         """
         kept = [_address("replace", address, device) for address in addresses]
         for line in await self._lines(node, "neighbour", "show", "dev", device, "nud", "permanent"):
@@ -121,7 +125,7 @@ class NodeLinks:
         return done.stdout.splitlines()
 
     async def _batch(self, node: str, lines: Sequence[str]) -> None:
-        """Have ip(8) carry several commands out at once: as close together as a host's own network manager has them."""
+        """Let ip(8) carry out several commands in one run, as close together as a host's network manager does."""
         words = "".join(f"{line}\n" for line in lines)
         done = await to_its_end(self.lab.member(node).run(["ip", "-force", "-batch", "-"], stdin=words))
         if done.code != 0:
@@ -142,5 +146,5 @@ def _neighbour(address: object, mac: str, device: str) -> str:
 
 
 def _further(address: _Address) -> _Address:
-    """Another address of the same network."""
+    """Return the second address for a node, in the same network."""
     return ip_interface(f"{address.ip + _FURTHER}/{address.network.prefixlen}")

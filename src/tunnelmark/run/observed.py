@@ -1,4 +1,4 @@
-"""What collectors may look at in a lab: its nodes as plain data, with what each end's traffic is known by."""
+"""Describes a lab's nodes for collectors as plain data, with the addresses by which each end's traffic is recognised."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def observed(
     raw: Path,
     further_ends: Collection[str] = frozenset(),
 ) -> CollectorContext:
-    """All nodes of a lab on this machine.
+    """Return what collectors may look at in a lab that is on this machine: all of its nodes, and its links.
 
-    `further_ends` are nodes between which the workload has traffic of its own, too, as in a ring.
+    `further_ends`: nodes that also send and receive traffic of the workload, as in a ring.
     """
     placement = lab.placement
     nodes = {
@@ -48,7 +48,7 @@ def observed(
 def described_nodes(
     lab: Lab, tunnel: RunningDeployment, source: str, target: str, further_ends: Collection[str] = frozenset()
 ) -> dict[str, dict[str, Any]]:
-    """By node: those fields of `ObservedNode` that are the same wherever the node runs, as plain data; see `observed`."""
+    """Return by node, as plain data, the fields of `ObservedNode` that do not depend on the node's host; see `observed`."""
     others = {source: target, target: source}
     return {
         name: {
@@ -63,10 +63,13 @@ def described_nodes(
 def _senders(
     lab: Lab, tunnel: RunningDeployment, end: str, other: str, further_ends: Collection[str]
 ) -> dict[str, str]:
-    """By underlay address: whose traffic it is that reaches an end from there, where the end at the other side is `other`."""
+    """Return by underlay address to which node or router the traffic is attributed that reaches `end` from there.
+
+    Traffic from routers that translate the address of the other end (`other`) is attributed to `other`.
+    """
     owners = lab.owners
     behind = {*translators(lab.topology, other, end)}
-    # What a further end of the workload sends is traffic of its own, not the other end's by a detour.
+    # Packets from a further end of the workload are its own traffic, and not relayed packets of the other end.
     same = behind | set(further_ends)
     found = {str(address): other if owner in same else owner for address, owner in owners.items()}
     if (nearest := tunnel.arrives_from.get(end)) is not None:

@@ -1,4 +1,4 @@
-"""Finds an overlay interface that is not there by its name, and says what its node has in its place."""
+"""Detects that a node lacks the overlay interface that its driver names, and says which interfaces it has instead."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tunnelmark.model.steps import Daemon, Interface
 from tunnelmark.run.background import background
 from tunnelmark.vpns.base import Deployment, interface_fault
 
-_LOOK_EVERY = 0.5  # seconds: a VPN that is up by the second look answers to the name that it has then
+_LOOK_EVERY = 0.5  # seconds: an interface that two successive looks see has its final name
 _HINT = "an interface's name in the driver (`Overlay`, `Interface`) must be the one that the VPN is given, or chooses"
 _Result = TypeVar("_Result")
 
 
 def check(deployment: Deployment) -> None:
-    """SetupFailed if a deployment names an interface that no Linux system can have."""
+    """Raise SetupFailed if a deployment names an interface by a name that Linux does not allow."""
     named = [(node, overlay.interface) for node, overlay in deployment.overlays.items()]
     steps = [step for phase in deployment.phases for step in phase if isinstance(step, Daemon)]
     named += [(step.node, step.ready.name) for step in steps if isinstance(step.ready, Interface)]
@@ -29,7 +29,7 @@ def check(deployment: Deployment) -> None:
 
 
 class Interfaces:
-    """The interfaces of a lab's nodes, those that a VPN has made apart; `expected` names one by node."""
+    """Tells interfaces that a VPN has made from those of the lab's nodes. `expected`: by node, the interface that it should make."""
 
     def __init__(self, lab: Lab, expected: Mapping[str, str]) -> None:
         self._lab = lab
@@ -37,12 +37,12 @@ class Interfaces:
         self._before: dict[str, Collection[str]] = {}
 
     async def remember(self) -> None:
-        """Take what is there now for what the lab has made; called before a VPN is started."""
+        """Note the nodes' present interfaces as the lab's own; call it before a VPN is started."""
         for node in self._expected:
             self._before.setdefault(node, await self._names(node))
 
     async def unless_misnamed(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """The result of some work, or NotReady as soon as a VPN is up on an interface other than the expected one."""
+        """Wait for `work`, and return its result; NotReady as soon as a VPN is up on another interface than the expected one."""
         async with background(work, self._watch()) as (task, watch):
             await asyncio.wait([task, watch], return_when=asyncio.FIRST_COMPLETED)
             if watch.done() and not task.done():
@@ -51,7 +51,7 @@ class Interfaces:
         return result
 
     async def missing(self) -> str:
-        """Which nodes lack their interface, and what they have, in words; empty if all are there."""
+        """Say in words which nodes lack their expected interface, and which ones they have; "" if none is missing."""
         said = []
         for node, wanted in self._expected.items():
             if wanted not in (names := await self._names(node)):
@@ -68,7 +68,7 @@ class Interfaces:
                 if wanted in names:
                     waiting.remove(node)
                     continue
-                # An interface with an address is one that its VPN has finished, and not a step on its way.
+                # Only interfaces with an address count: the VPN has finished them, and will not rename them.
                 new = (await self._addressed(node) - set(self._before.get(node, names))) & set(names)
                 if new and new == suspects.get(node):
                     raise NotReady(_words(node, wanted, names), hint=_HINT)
@@ -79,7 +79,7 @@ class Interfaces:
         return [line.partition(":")[0].strip() for line in lines]
 
     async def _addressed(self, node: str) -> set[str]:
-        """The interfaces with an address that others could reach."""
+        """Return the node's interfaces that have an address of global scope."""
         shown = await self._lab.nodes[node].run(["ip", "-json", "address", "show", "scope", "global"])
         return {one["ifname"] for one in json.loads(shown.stdout or "[]") if one.get("addr_info")}
 

@@ -1,4 +1,4 @@
-"""Waits until other work on the machine has ended, within bounds, before something is measured."""
+"""Waits before a measurement until other work on the machine has ended, for a limited time."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from tunnelmark.host import utilisation
 from tunnelmark.model.grades import QUIET
 
 ONCE = 60.0
-"""Seconds to wait at most at a time: what disturbs for longer is mostly there to stay."""
+"""Seconds that one wait may take: work that lasts longer mostly does not end."""
 
 ALL = 600.0
-"""Seconds to wait at most in a run."""
+"""Seconds that all waits of a run may take together."""
 
 LEAST = 5.0
-"""Seconds that a wait is worth: once it would be shorter, others are there to stay, and none is waited for any more."""
+"""Seconds of the shortest wait: if a wait would be shorter, the other work does not end, and nothing is waited for."""
 
-_LOOK = 0.5  # seconds: long enough that a timer's work does not count as load
+_LOOK = 0.5  # seconds over which the load is measured: long enough that a timer's short work does not count
 _BETWEEN = 1.0
 
 
 def _others() -> float:
-    """Cores that are busy or stolen now; the lab rests meanwhile."""
+    """Return how many cores are busy or stolen now; the lab must be idle meanwhile."""
     seen = utilisation.load(_LOOK)
     return seen.busy + seen.steal
 
 
 class Quiescence:
-    """Waits for calm before blocks and looks; after a wait without success the next one is half as long.
+    """Waits for a quiet machine before blocks and link checks; after a wait without success the next one is half as long.
 
-    `say` gets a text for the user, `look` gives the cores that others take, `clock` gives seconds.
+    `say` shows a text to the user. `wanted`: False to never wait. `look` returns the cores that other work takes.
+    `clock` returns the time in seconds.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Quiescence:
         self._once, self._left = ONCE, ALL if wanted else 0.0
 
     async def __call__(self) -> None:
-        """Return when others take no more than `QUIET` cores, or when the time for waiting is over."""
+        """Wait until other work takes at most `QUIET` cores, or until the time for waiting is over."""
         bound = min(self._once, self._left)
         if bound < LEAST:
             return

@@ -1,6 +1,6 @@
-"""Has routers forget how they translated a node's address: from then on its packets leave by other ports (RFC 4787, section 4.3).
+"""Makes routers forget how they translated a node's address: then its packets leave from other ports (RFC 4787, section 4.3).
 
-A home router that restarts, or whose table is full, does this. The ports before are closed: what others send there vanishes.
+A home router that restarts, or whose table is full, does this. The old ports are closed: packets to them are dropped.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tunnelmark.plan.routes import translators
 
 _TABLE = "rebinding"
 _BEFORE = 99  # a chain's priority: before the router's own translation (100); the first that names a port decides
-_FIRST = 32768  # the ports that routers draw from otherwise begin at 49152
+_FIRST = 32768  # the first port to draw from; without this event, routers draw from 49152 on
 _HINT = "the event could not be done as asked: it needs nft(8), and CONFIG_NF_CT_NETLINK of the kernel"
 
 
 def routers_of(lab: Lab, node: str) -> tuple[Router, ...]:
-    """The routers that translate a node's address on its ways to the others; WorkloadFailed if there are none."""
+    """Return the routers that translate a node's address on its paths to other nodes; WorkloadFailed if there are none."""
     topology = lab.topology
     names = {name for other in topology.nodes if other != node for name in translators(topology, node, other)}
     if not names:
@@ -35,7 +35,7 @@ def routers_of(lab: Lab, node: str) -> tuple[Router, ...]:
 
 
 async def rebind(lab: Lab, routers: Sequence[Router], draw: int) -> None:
-    """Have the routers forget all mappings and take other ports; each `draw` gives others."""
+    """Make the routers forget all mappings and use other ports, which depend on `draw`."""
     await asyncio.gather(*(_rebind(lab, router, draw) for router in routers))
 
 
@@ -43,7 +43,8 @@ async def _rebind(lab: Lab, router: Router, draw: int) -> None:
     nat, node = router.nat, lab.routers[router.name]
     assert nat is not None
     outside, address = outside_of(router, lab.topology, lab)
-    # What is still sent by an old port before the kernel forgets it is noted as its mapping once more: so that is forgotten twice.
+    # A packet that still uses an old port before the kernel forgets it stores the old mapping again. So the mappings are
+    # flushed twice.
     for words, forget in ((rules(nat, outside, address, draw), True), (_flush(nat), False)):
         done = await node.run(["nft", "-f", "-"], stdin=words)
         if done.code != 0:
@@ -56,7 +57,7 @@ async def _rebind(lab: Lab, router: Router, draw: int) -> None:
 
 
 def rules(nat: Nat, outside: str, address: str, draw: int) -> str:
-    """What gives every mapping another port, in the words of nft(8), with the mappings before forgotten. Pure."""
+    """Return the nft(8) rules that give every mapping another port, and flush the old mappings. Pure."""
     new = router_rules.outside_port(nat, draw + 2, _FIRST)
     return (
         f"table ip {_TABLE}\ndelete table ip {_TABLE}\n"  # the first line: it may not be there yet

@@ -1,4 +1,4 @@
-"""The daemons of a deployment: started until they are ready, watched, ended as by a crash."""
+"""Starts the daemons of a deployment, waits until they are ready, watches them, and kills them as a crash would."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tunnelmark.model import steps
 from tunnelmark.model.steps import Condition, Daemon
 from tunnelmark.run.background import background
 
-PAUSE = 0.005  # seconds between two looks at something that only can be looked at
+PAUSE = 0.005  # seconds between two looks at something that does not report its changes
 BESIDE = "next to this trial's raw output"
-"""Where the logs of a trial's daemons are, in words; in a lab to play in they are elsewhere."""
+"""Where the logs of a trial's daemons are, in words; in a lab of `lab up` they are elsewhere."""
 
 _Result = TypeVar("_Result")
 
@@ -33,7 +33,10 @@ class _Running:
 
 
 class DaemonSupervisor:
-    """The daemons that are meant to run now. `begun` is when the first of them was started (monotonic seconds)."""
+    """Starts and watches the daemons of a deployment.
+
+    `begun`: when the first of them was started, in monotonic seconds; None before.
+    """
 
     def __init__(self, lab: Lab, logs: Path, env: Mapping[str, str], logs_are: str = BESIDE) -> None:
         self._lab = lab
@@ -45,7 +48,10 @@ class DaemonSupervisor:
         self.begun: float | None = None
 
     async def start(self, daemon: Daemon, patience: float) -> None:
-        """Start a daemon and wait until it is ready; SetupFailed, DaemonDied, or NotReady after `patience` seconds."""
+        """Start a daemon, and wait until it is ready.
+
+        Raises SetupFailed if it cannot be started, DaemonDied if a daemon ends, NotReady after `patience` seconds.
+        """
         node = self._lab.nodes[daemon.node]
         if self.begun is None:
             self.begun = time.monotonic()
@@ -75,7 +81,7 @@ class DaemonSupervisor:
             ) from None
 
     async def kill(self, which: Callable[[Daemon], bool]) -> None:
-        """Kill daemons as a crash would, and wait for their ends; callers that watch do not take that for a death."""
+        """Kill the chosen daemons as a crash would, and wait for their ends; `unless_dead` does not report these ends."""
         ending = [running for running in self._running if which(running.daemon)]
         self._running = [running for running in self._running if running not in ending]
         self._change()
@@ -83,15 +89,15 @@ class DaemonSupervisor:
         await asyncio.gather(*(running.process.wait() for running in ending))
 
     def process(self, node: str, name: str) -> Process:
-        """The process of a daemon that runs."""
+        """Return the process of a running daemon."""
         return next(run.process for run in self._running if (run.daemon.node, run.daemon.name) == (node, name))
 
     def log(self, node: str, name: str) -> Path:
-        """Where a daemon's output goes, of all its lives."""
+        """Return the file for a daemon's output; after a restart, the new output is appended to it."""
         return self._logs / f"daemon.{node}.{name}.log"
 
     async def unless_dead(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """The result of some work, or DaemonDied as soon as a daemon ends that is meant to run."""
+        """Wait for `work`, and return its result; DaemonDied as soon as a daemon ends that was not killed by `kill`."""
         async with AsyncExitStack() as ending:
             (task,) = await ending.enter_async_context(background(work))
             deaths: dict[asyncio.Task[Exit], _Running] = {}
@@ -121,7 +127,7 @@ class DaemonSupervisor:
 
 
 async def _said(log: Path, offset: int, pattern: str, patience: float) -> None:
-    """Wait until a log has a match behind `offset`; LabError after `patience` seconds."""
+    """Wait until a log matches `pattern` behind byte `offset`; LabError after `patience` seconds."""
     deadline = time.monotonic() + patience
     while not re.search(pattern, log.read_bytes()[offset:].decode(errors="replace"), re.MULTILINE):
         if time.monotonic() > deadline:
@@ -138,7 +144,10 @@ def _died(daemon: Daemon, end: Exit) -> DaemonDied:
 
 
 def plain(condition: Condition) -> Mapping[str, Any]:
-    """A driver's condition as the lab's agents understand it (see `lab.server.conditions`); `LogMatch` is none of theirs."""
+    """Convert a driver's condition to the form that the lab's agents take (see `lab.server.conditions`).
+
+    Raises LabError for `LogMatch`, which agents do not know.
+    """
     match condition:
         case steps.UdpPort(port):
             return {"kind": "udp-port", "port": port}
