@@ -25,12 +25,14 @@ UNVERIFIED = "`tunnelmark check-link PROFILE` shows every line; keep the machine
 
 
 def folder_of(trial: str, number: int) -> str:
-    """Return the name of the folder for an attempt's raw output: the trial's id; from the second attempt on, `id~number`."""
+    """Return the name of the folder for an attempt's raw output: the trial's id; from the second attempt on,
+    `id~number`."""
     return trial if number == 1 else f"{trial}~{number}"  # no name in an id has this sign
 
 
 def stem(message: str) -> str:
-    """Return the message with its numbers replaced by "…", so that attempts that ended for one reason have the same text."""
+    """Return the message with its numbers replaced by "…", so that attempts that ended for one reason have the same
+    text."""
     return _FIGURES.sub("…", message)
 
 
@@ -49,8 +51,8 @@ class LinkCounts:
     """What the emulator of a trial's first link did in one direction (`way`: `a>b`), as numbers of packets.
 
     `offered`: packets that entered. `lost`: lost by the profile's loss, not by queues or cuts. `loss_runs`: runs of
-    consecutive losses. `delayed`: packets that reached the delay stage. `skipped`: those of them that did not wait there.
-    `delay` and `deviation`: mean and standard deviation of the delay of all `delayed` packets, in seconds.
+    consecutive losses. `delayed`: packets that reached the delay stage. `skipped`: those of them that did not wait
+    there. `delay` and `deviation`: mean and standard deviation of the delay of all `delayed` packets, in seconds.
     """
 
     way: str
@@ -92,7 +94,8 @@ class Attempt:
 
     `link`: the direction that was measured (`a>b`). `phases`: wall seconds by phase (PHASES).
     `first_packet`: seconds from the start of the first daemon to the first answered ping, by direction.
-    `host`: cores that other work (`other_cpu`) and the hypervisor (`steal`) took, and the machine's pauses (`host.pauses.host`).
+    `host`: cores that other work (`other_cpu`) and the hypervisor (`steal`) took, and the machine's pauses
+    (`host.pauses.host`).
     `raw`: the names of the kept files in the attempt's folder. `graded`: the grade; None if the attempt was not graded.
     """
 
@@ -114,5 +117,6 @@ class Attempt:
 
     @property
     def wanting(self) -> bool:
-        """Whether the laboratory is to blame that a primary value is missing. False for a failure, which is the VPN's."""
+        """Whether the laboratory is to blame that a primary value is missing. False for a failure, which is the
+        VPN's."""
         return self.outcome == "void" or (self.outcome == "ok" and self.graded is not None and self.graded.wanting)

@@ -8,10 +8,11 @@ from typing import Any
 from tunnelmark.plan.model import Profile
 
 LATE_P99 = 1000.0
-"""The limit for the 99th percentile of lateness, in microseconds. Beyond it the emulator does not do what the profile says.
+"""The limit for the 99th percentile of lateness, in microseconds. Beyond it the emulator does not do what the profile
+says.
 
-On a quiet machine the percentile is 100 us. If other work takes the cores, it is milliseconds: then the link's delay
-is not the profile's.
+On a quiet machine the percentile is 100 us. If other work takes the cores, it is milliseconds: then the link's delay is
+not the profile's.
 """
 
 LATE_SHARE = 0.05
@@ -25,13 +26,16 @@ def bound(profile: Profile) -> float:
 
 _RECEIVING = ("rx_dropped", "socket_dropped")
 _SENDING = ("tx_dropped", "refused")
-"""Counters of packets that a port sends to its node. Packets to a node whose interface is down are counted here, too."""
+"""Counters of packets that a port sends to its node. Packets to a node whose interface is down are counted here,
+too."""
 
 
 def unplanned(report: Mapping[str, Any], away: Collection[str] = ()) -> int:
-    """Return how many packets the emulator and its ports dropped since its start that no profile and no event asked to drop.
+    """Return how many packets the emulator and its ports dropped since its start that no profile and no event asked to
+    drop.
 
-    `away` names the ports to interfaces that the trial's own events take down: packets that cannot be sent there do not count.
+    `away` names the ports to interfaces that the trial's own events take down: packets that cannot be sent there do not
+    count.
     """
     ports = sum(
         int(port.get(fault, 0))
@@ -43,7 +47,8 @@ def unplanned(report: Mapping[str, Any], away: Collection[str] = ()) -> int:
 
 
 def trouble(reports: Sequence[Mapping[str, Any]], away: Collection[str] = ()) -> str | None:
-    """Say how many packets the first faulty emulator dropped unasked since its start (see `unplanned`); None if none did.
+    """Say how many packets the first faulty emulator dropped unasked since its start (see `unplanned`); None if none
+    did.
 
     Lateness is not judged here: `model.grades` judges it for each metric.
     """
@@ -54,7 +59,8 @@ def trouble(reports: Sequence[Mapping[str, Any]], away: Collection[str] = ()) ->
 
 
 def whose(direction: Mapping[str, Any]) -> str:
-    """Say how late a direction's packets were without the machine's pauses; "" if no pause explains any of the lateness."""
+    """Say how late a direction's packets were without the machine's pauses; "" if no pause explains any of the
+    lateness."""
     late, own = direction["lateness_us"], direction.get("own_lateness_us")
     if own is None or own["max"] >= late["max"]:
         return ""

@@ -1,10 +1,11 @@
-"""Grades an attempt that has a result (good, disturbed or void) by what disturbed it and how its metrics react to that. Pure.
+"""Grades an attempt that has a result (good, disturbed or void) by what disturbed it and how its metrics react to that.
+Pure.
 
 Late packets, a pause of the machine and other work affect metrics differently: one millisecond does not matter to a
 transfer of seconds, but it decides a 99th percentile of delay. So each metric says what it feels (`metrics.Feels`), and
-the bounds follow from that and from the profile. In a *good* attempt the disturbance changes a value by no more than some
-per cent; in a *void* one it could change it by a fifth or more; in between, the attempt is *disturbed*. The measurements
-behind the bounds are in docs/method.md ("Three grades"; `bench/lateness_effect.py`).
+the bounds follow from that and from the profile. In a *good* attempt the disturbance changes a value by no more than
+some per cent; in a *void* one it could change it by a fifth or more; in between, the attempt is *disturbed*. The
+measurements behind the bounds are in docs/method.md ("Three grades"; `bench/lateness_effect.py`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ See `analyse.link.jitter_distributions.quantile`.
 class Met:
     """What disturbed an attempt. Times are in seconds.
 
-    `late_*`: median, 99th percentile and maximum of lateness in the worst direction; None if no emulator carried the link.
+    `late_*`: median, 99th percentile and maximum of lateness in the worst direction; None if no emulator carried the
+    link.
     `own_p99`: the 99th percentile of lateness without the machine's pauses; None if it is not known.
     `pause_share`: the share of the time (0 to 1) in which the machine paused. `pause_longest`: its longest pause.
     `others`: cores that other work and the hypervisor took.
@@ -127,8 +129,8 @@ def bounds(feels: Feels, profile: Profile) -> Mapping[str, GradeBound]:
             found["late_p50"] = GradeBound(max(5e-5, 0.02 * middle), max(5e-4, 0.2 * middle))
             found["pause_share"] = GradeBound(0.05, 0.2)
         case "tail":
-            # One packet in a hundred is that late: at worst that moves the 99th percentile as far, and less where jitter
-            # decides it. Pauses of 0.5 % of the time delay half of the packets that lie beyond this percentile.
+            # One packet in a hundred is that late: at worst that moves the 99th percentile as far, and less where
+            # jitter decides it. Pauses of 0.5 % of the time delay half of the packets that lie beyond this percentile.
             high = min(_p99(way) for way in ways)
             found["late_p99"] = GradeBound(max(1e-4, 0.05 * high), max(1e-3, 0.2 * high))
             found["pause_share"] = GradeBound(0.005, 0.05)
@@ -181,11 +183,12 @@ def spoilt(profile: Profile, host: Mapping[str, float]) -> str:
 
 
 def outside(found: Graded, *, bare: bool) -> str:
-    """Say what outside of the nodes explains that a sender did not reach the rate that was asked of it; "" if nothing does.
+    """Say what outside of the nodes explains that a sender did not reach the rate that was asked of it; "" if nothing
+    does.
 
-    The explanation is whatever disturbed the attempt. On the `bare` link no VPN can have taken the generator's core, so it
-    is the laboratory's own limit in any case. Otherwise the VPN slowed its sender down, and that is a result: to make
-    such an attempt void would spare the VPN its worst trials.
+    The explanation is whatever disturbed the attempt. On the `bare` link no VPN can have taken the generator's core, so
+    it is the laboratory's own limit in any case. Otherwise the VPN slowed its sender down, and that is a result: to
+    make such an attempt void would spare the VPN its worst trials.
     """
     said = list(found.causes)
     return "; ".join([*said, "without a VPN as well, so the generator or the machine is the limit"] if bare else said)
@@ -216,7 +219,8 @@ def _cause(what: str, seen: Met, bound: GradeBound) -> str:
 
 
 def _whose(seen: Met) -> str:
-    """Say how late packets were without the machine's pauses, and if the emulator had no real-time priority; else ""."""
+    """Say how late packets were without the machine's pauses, and if the emulator had no real-time priority; else
+    ""."""
     own = "" if seen.own_p99 is None else f"; without the machine's pauses {_ms(seen.own_p99)}"
     return own + (f"; it ran without real-time priority: {seen.priority}" if seen.priority else "")
 

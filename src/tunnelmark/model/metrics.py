@@ -1,4 +1,5 @@
-"""Defines a metric, and one value of it: plain data that workloads and collectors declare and every later stage uses."""
+"""Defines a metric, and one value of it: plain data that workloads and collectors declare and every later stage
+uses."""
 
 from __future__ import annotations
 
@@ -6,12 +7,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 Feels = Literal["counts", "transfer", "delay", "tail", "longest", "processor"]
-"""How a metric reacts to late packets, to pauses of the machine, and to other work on it; `model.grades` has the bounds.
+"""How a metric reacts to late packets, to pauses of the machine, and to other work on it; `model.grades` has the
+bounds.
 
 `counts`: not at all; it counts what time does not change (a size, a number of requests).
 `transfer`: little; it covers a whole transfer, so that single packets matter little.
 `delay`: it is the middle of many delays. `tail`: it is their highest hundredth, or a mean that this hundredth decides.
-`longest`: a single packet or gap decides it. `processor`: it is CPU time, of which the same work costs more while other work runs.
+`longest`: a single packet or gap decides it. `processor`: it is CPU time, of which the same work costs more while other
+work runs.
 """
 
 
@@ -47,11 +50,13 @@ class Metric:
     """The name of the workload's metric that is above zero if the load generator, and not the path, was the limit."""
 
     feels: Feels = "transfer"
-    """How it reacts to late packets or a disturbed machine; most metrics are rates or shares over seconds (`transfer`)."""
+    """How it reacts to late packets or a disturbed machine; most metrics are rates or shares over seconds
+    (`transfer`)."""
 
 
 DRIFT = "drift"
-"""The name of the metric that shows whether a window was stationary; `analyse.steady` marks the windows that were not."""
+"""The name of the metric that shows whether a window was stationary; `analyse.steady` marks the windows that were
+not."""
 
 DRIFTS = Metric(
     DRIFT,
@@ -64,7 +69,8 @@ DRIFTS = Metric(
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One value of a metric. `time`: for a value of a series, seconds since the window began; None if it is for the whole."""
+    """One value of a metric. `time`: for a value of a series, seconds since the window began; None if it is for the
+    whole."""
 
     metric: str
     value: float

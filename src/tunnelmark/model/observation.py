@@ -12,7 +12,8 @@ import numpy.typing as npt
 from tunnelmark.model.probe_plan import Pace, Train
 
 RECORDS = np.dtype([("number", "<u4"), ("phase", "<u2"), ("flags", "<u2"), ("sent", "<i8"), ("received", "<i8")])
-"""The record that the prober writes for each received packet (`probe_sender.RECORD`); times in nanoseconds of CLOCK_REALTIME."""
+"""The record that the prober writes for each received packet (`probe_sender.RECORD`); times in nanoseconds of
+CLOCK_REALTIME."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,13 @@ class Flow:
 class Observation:
     """One link check: the flows of both directions, and the emulators' reports.
 
-    `zero`: when the probes' plan began, in nanoseconds of the clock of the flows' records. `started`: when the check began,
-    in seconds since the Unix epoch; `seconds`: how long it took. `seed`: the seed of the link's random decisions.
-    `begun`: when the emulator's own time began, in nanoseconds of the same clock as `zero`; None if nothing emulates the link.
-    `reports` were made before the trains, `final` once the link was empty; without trains they are the same.
-    `clock_error`: by how many seconds all one-way delays may be wrong together, if the ends have the clocks of two hosts.
+    `zero`: when the probes' plan began, in nanoseconds of the clock of the flows' records. `started`: when the check
+    began, in seconds since the Unix epoch; `seconds`: how long it took. `seed`: the seed of the link's random
+    decisions.
+    `begun`: when the emulator's own time began, in nanoseconds of the same clock as `zero`; None if nothing emulates
+    the link. `reports` were made before the trains, `final` once the link was empty; without trains they are the same.
+    `clock_error`: by how many seconds all one-way delays may be wrong together, if the ends have the clocks of two
+    hosts.
     """
 
     profile: str

@@ -8,7 +8,8 @@ DIRECT, RELAYED = "path_direct", "path_relayed"
 """The metrics for the bytes, in per cent, that came from the other end itself, and through a third node."""
 
 STRAY = 10.0
-"""From this percentage of bytes on another path on, traffic does not count as taking the path that its arm is named by."""
+"""From this percentage of bytes on another path on, traffic does not count as taking the path that its arm is named
+by."""
 
 Look = Mapping[str, float]
 """The shares of one look in per cent, by metric, and its `time` in seconds."""
@@ -20,9 +21,11 @@ def relayed(look: Look) -> bool:
 
 
 def direct_from(looks: Sequence[Look]) -> float | None:
-    """Return the time of the look from which on all looks were direct: under `STRAY` per cent relayed; None if the last was not.
+    """Return the time of the look from which on all looks were direct: under `STRAY` per cent relayed; None if the last
+    was not.
 
-    A packet that was seen outside in one look may be seen inside only in the next, so a direct share below 100 % proves nothing.
+    A packet that was seen outside in one look may be seen inside only in the next, so a direct share below 100 % proves
+    nothing.
     """
     found = None
     for look in reversed(looks):

@@ -50,7 +50,8 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Train:
-    """A train of packets, faster than the rate: their number, the seconds between two, bytes of content, packets per call."""
+    """A train of packets, faster than the rate: their number, the seconds between two, bytes of content, packets per
+    call."""
 
     count: int
     interval: float
@@ -93,7 +94,8 @@ def train_of(way: Direction) -> Train | None:
 
 
 def patience(train: Train, way: Direction) -> float:
-    """Return the seconds after which a train ends, even if not all of it was sent, so that the next train does not meet it.
+    """Return the seconds after which a train ends, even if not all of it was sent, so that the next train does not meet
+    it.
 
     A sender slower than the rate measures nothing, so there is no use in waiting for it.
     """
@@ -112,7 +114,8 @@ def _longest(way: Direction) -> float:
 def plans_of(
     profile: Profile, ends: tuple[str, str], addresses: Mapping[str, str], pace: Pace | None
 ) -> dict[str, dict[str, Any]]:
-    """Return each prober's plan, by node: probes in both directions at once (none if `pace` is None), then one train at a time.
+    """Return each prober's plan, by node: probes in both directions at once (none if `pace` is None), then one train at
+    a time.
 
     Times in a plan are nanoseconds since its start.
     """

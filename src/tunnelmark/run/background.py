@@ -12,10 +12,11 @@ _Result = TypeVar("_Result")
 
 @asynccontextmanager
 async def background(*work: Coroutine[Any, Any, Any]) -> AsyncIterator[tuple[asyncio.Task[Any], ...]]:
-    """Run coroutines as tasks during the block; at its end, cancel those that still run, and wait until they have ended.
+    """Run coroutines as tasks during the block; at its end, cancel those that still run, and wait until they have
+    ended.
 
-    The caller must ask for a task's error, by `task.result()` or by awaiting it. Unlike in a TaskGroup, a task that fails
-    does not end the others, and its error is raised as itself and not in a group.
+    The caller must ask for a task's error, by `task.result()` or by awaiting it. Unlike in a TaskGroup, a task that
+    fails does not end the others, and its error is raised as itself and not in a group.
     """
     tasks = tuple(asyncio.create_task(one) for one in work)
     try:
@@ -27,7 +28,8 @@ async def background(*work: Coroutine[Any, Any, Any]) -> AsyncIterator[tuple[asy
 
 
 async def together(*work: Coroutine[Any, Any, Any]) -> None:
-    """Run all coroutines at the same time and wait for them; the first error cancels the others, and is raised as itself."""
+    """Run all coroutines at the same time and wait for them; the first error cancels the others, and is raised as
+    itself."""
     async with background(*work) as tasks:
         await asyncio.gather(*tasks)
 

@@ -1,7 +1,8 @@
 """Deploys a cascade: several tunnels of a VPN on a chain of nodes, in series or nested, as one deployment.
 
-In series, each link has a tunnel, and each node decrypts what it forwards into the next tunnel. Nested, the first node has
-a tunnel to each other node, inside the tunnel to the node before: each node decrypts one layer, and forwards the rest.
+In series, each link has a tunnel, and each node decrypts what it forwards into the next tunnel. Nested, the first node
+has a tunnel to each other node, inside the tunnel to the node before: each node decrypts one layer, and forwards the
+rest.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from tunnelmark.run.deployment_steps import FOLDER, STAGING
 from tunnelmark.vpns.base import Converged, Deployment, Driver, Mesh, MeshNode
 
 LEAST_MTU = 576
-"""The size in bytes of IP packets that every host must accept (RFC 1122, 3.3.2): a tunnel with a smaller MTU is refused."""
+"""The size in bytes of IP packets that every host must accept (RFC 1122, 3.3.2): a tunnel with a smaller MTU is
+refused."""
 
 _ROUTED = 'ip route show dev "$0" | grep -q .'  # an interface that is up and has an address has a route by the kernel
 
@@ -34,7 +36,8 @@ def network(number: int) -> IPv4Network:
 def deployment(lab: Lab, driver: Driver[Any], options: Options, cascade: Cascade) -> Deployment:
     """Return all tunnels of a cascade as one deployment.
 
-    Raises SetupFailed if the VPN cannot have several tunnels on a node, if no node forwards, or if nesting leaves too small an MTU.
+    Raises SetupFailed if the VPN cannot have several tunnels on a node, if no node forwards, or if nesting leaves too
+    small an MTU.
     """
     if not driver.cascades or driver.overhead is None:
         raise SetupFailed(f"{driver.name} has no driver for a cascade", hint="see `cascades` in docs/add-a-vpn.md")
@@ -103,9 +106,10 @@ def _nested(lab: Lab, driver: Driver[Any], options: Options, overhead: int) -> D
 def nested_in(lab: Lab, overhead: int, asked: int | None = None) -> tuple[Mesh, ...]:
     """Return a mesh of the first node with each other node, the outermost tunnel first.
 
-    The farther node, to which the first one dials, is the hub. From the second tunnel on, the first node's underlay address
-    is its overlay address in the tunnel before. Each MTU leaves room for the `overhead` (bytes) of its tunnel in the tunnel
-    before, and on the link behind that. `asked`: the largest MTU for the innermost tunnel; None for no limit.
+    The farther node, to which the first one dials, is the hub. From the second tunnel on, the first node's underlay
+    address is its overlay address in the tunnel before. Each MTU leaves room for the `overhead` (bytes) of its tunnel
+    in the tunnel before, and on the link behind that. `asked`: the largest MTU for the innermost tunnel; None for no
+    limit.
     """
     nodes = list(lab.nodes)
     carrier = max(link.mtu for link in lab.topology.links)
@@ -129,7 +133,8 @@ def nested_in(lab: Lab, overhead: int, asked: int | None = None) -> tuple[Mesh, 
 
 
 def _inward(lab: Lab, around: Mesh, made: Deployment, tunnel: Mesh) -> tuple[Command, ...]:
-    """Return the commands that route a tunnel's packets into the one around it, and the answers to the node where that ends."""
+    """Return the commands that route a tunnel's packets into the one around it, and the answers to the node where that
+    ends."""
     outer, client = around.hosts
     hub = tunnel.hub
     into, back = made.overlays[client.name].interface, lab.address_towards(outer.name, hub.name)

@@ -24,7 +24,8 @@ FILE = "watch.cost.json"
 
 @dataclass(slots=True)
 class _Post:
-    """A collector at work: its sampler (None if it was refused), when its next look is due, and its CPU seconds so far."""
+    """A collector at work: its sampler (None if it was refused), when its next look is due, and its CPU seconds so
+    far."""
 
     collector: Collector
     sampler: Sampler | None = None
@@ -72,7 +73,8 @@ class Collection:
             self._looking = asyncio.create_task(self._look())
 
     async def end(self) -> tuple[Sample, ...]:
-        """Stop all collectors when the traffic is over, and return what was seen; the times of series count from `begin`."""
+        """Stop all collectors when the traffic is over, and return what was seen; the times of series count from
+        `begin`."""
         found = await self.found()
         notes, limits, samples = concluded(found, self._context.raw)
         self.notes |= notes
@@ -129,9 +131,11 @@ class Collection:
 
     @contextlib.contextmanager
     def _costing(self, post: _Post) -> Iterator[None]:
-        """Add the CPU that this command uses in the `with` block to the collector; drop the collector if the machine refuses it.
+        """Add the CPU that this command uses in the `with` block to the collector; drop the collector if the machine
+        refuses it.
 
-        While the traffic runs the command only waits, so the CPU is the collector's, except when a program's end is reported.
+        While the traffic runs the command only waits, so the CPU is the collector's, except when a program's end is
+        reported.
         """
         before = keep_awake.process_seconds()
         try:
@@ -145,10 +149,11 @@ class Collection:
 
 
 def next_due(due: float, every: float, now: float) -> float:
-    """Return when the next look is due, after a look that was due at `due` and is taken at `now` (seconds of one clock).
+    """Return when the next look is due, after a look that was due at `due` and is taken at `now` (seconds of one
+    clock).
 
-    If the look is late by half an interval or more, the intervals are counted from now on. Otherwise the next look would come
-    a few milliseconds later, and would see too little work of a program that had paused.
+    If the look is late by half an interval or more, the intervals are counted from now on. Otherwise the next look
+    would come a few milliseconds later, and would see too little work of a program that had paused.
     """
     return due + every if now - due < every / 2 else now + every
 

@@ -1,4 +1,5 @@
-"""Runs the collectors of a trial whose nodes are on several hosts: each host measures its own nodes, and this joins them."""
+"""Runs the collectors of a trial whose nodes are on several hosts: each host measures its own nodes, and this joins
+them."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ class CollectionOverHosts:
         await self._ask("begin")
 
     async def end(self) -> tuple[Sample, ...]:
-        """Stop all collectors when the traffic is over, and return what was seen; the times of series count from `begin`."""
+        """Stop all collectors when the traffic is over, and return what was seen; the times of series count from
+        `begin`."""
         answers = await self._ask("end")
         if self._links:
             self.limits |= await self._drops.since()
@@ -77,7 +79,8 @@ class CollectionOverHosts:
         return samples
 
     async def _ask(self, what: str, **fields: Any) -> dict[str, dict[str, Any]]:
-        """Send a request to every host, and return the answers. A host that refuses or is lost does not make a trial fail."""
+        """Send a request to every host, and return the answers. A host that refuses or is lost does not make a trial
+        fail."""
         found = {}
         for host, answer in (await self._lab.ask_hosts("collect", what=what, **fields)).items():
             if isinstance(answer, LabError):

@@ -1,8 +1,8 @@
 """Cuts nodes off from each other during a trial: until a cut is healed, underlay packets are dropped where they arrive.
 
 The receiving nodes drop them, never the sender. A host that drops its own packets reports that to the sending program
-(EPERM; or local congestion to TCP, which then tries again twice a second), and a broken path does not. ARP and neighbour
-discovery pass, because a lost request would cost a second, and a link represents a path of routers.
+(EPERM; or local congestion to TCP, which then tries again twice a second), and a broken path does not. ARP and
+neighbour discovery pass, because a lost request would cost a second, and a link represents a path of routers.
 """
 
 from __future__ import annotations

@@ -59,9 +59,12 @@ def prepare(
 ) -> RunningDeployment:
     """Return a VPN that is ready to be started on a lab, with fresh keys; its daemons' logs go to the folder `logs`.
 
-    `normalised`: all overlay interfaces get the same MTU and queue. `inner`: a network to be made on top of the overlay.
-    `cascade`: several tunnels on a chain of nodes. `behind_gateways`: one tunnel between two nodes that forward for the ends.
-    `programs`: paths of the programs to be used, by name. `logs_are`: where the logs are, in words, for the hints of errors.
+    `normalised`: all overlay interfaces get the same MTU and queue. `inner`: a network to be made on top of the
+    overlay.
+    `cascade`: several tunnels on a chain of nodes. `behind_gateways`: one tunnel between two nodes that forward for the
+    ends.
+    `programs`: paths of the programs to be used, by name. `logs_are`: where the logs are, in words, for the hints of
+    errors.
     """
     part = with_own(driver.part(options), programs or {})
     path = path_of(part.recipe, part.strict, part.own)
@@ -104,7 +107,8 @@ async def deploy(
 
 
 def log_end(folder: Path, characters: int = 2000) -> str:
-    """Return the last characters of every daemon's log in a trial's folder, to show why it failed; "" if all are empty."""
+    """Return the last characters of every daemon's log in a trial's folder, to show why it failed; "" if all are
+    empty."""
     parts = []
     for path in sorted(folder.glob("daemon.*.log")):
         if text := path.read_text(errors="replace").strip():

@@ -1,4 +1,5 @@
-"""Carries out the steps of a deployment: writes files, runs commands, starts daemons, copies files from node to node."""
+"""Carries out the steps of a deployment: writes files, runs commands, starts daemons, copies files from node to
+node."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class DeploymentSteps:
         self._logs_are = logs_are
 
     async def stage(self, commands: Sequence[Sequence[str]]) -> None:
-        """Run the operator's commands one after the other in the staging folder; SetupFailed if one fails, with its name."""
+        """Run the operator's commands one after the other in the staging folder; SetupFailed if one fails, with its
+        name."""
         if commands:
             await self._lab.middle.write(str(STAGING / ".keep"), "")
         for argv in commands:

@@ -1,4 +1,5 @@
-"""Carries out the events of a trial on a deployment, at their times: restarts, reboots, cuts, link flaps, new addresses."""
+"""Carries out the events of a trial on a deployment, at their times: restarts, reboots, cuts, link flaps, new
+addresses."""
 
 from __future__ import annotations
 
@@ -39,12 +40,13 @@ async def happen(
 ) -> None:
     """Carry out each event at its time, counted from now on, and append to `file` what was done and when.
 
-    Events of one node follow one another; those of other nodes do not wait for them. A line of the file is a JSON object:
-    `kind`, `node`, and `begun` and `ended` in seconds of CLOCK_MONOTONIC; `ended` is null if the trial ended first. The
-    first line says how long the deployment took (DEPLOYED). If all nodes are rebooted, further lines say when each node
-    carried traffic again (ANSWERED). Where holdings are counted, the line has them as `held`, by node; `programs` returns
-    the programs that are not the VPN's. In the end all links work again, in any case: cuts are healed, and interfaces are up.
-    Raises WorkloadFailed if an event needs what the VPN or the topology lacks, such as a control service.
+    Events of one node follow one another; those of other nodes do not wait for them. A line of the file is a JSON
+    object: `kind`, `node`, and `begun` and `ended` in seconds of CLOCK_MONOTONIC; `ended` is null if the trial ended
+    first. The first line says how long the deployment took (DEPLOYED). If all nodes are rebooted, further lines say
+    when each node carried traffic again (ANSWERED). Where holdings are counted, the line has them as `held`, by node;
+    `programs` returns the programs that are not the VPN's. In the end all links work again, in any case: cuts are
+    healed, and interfaces are up. Raises WorkloadFailed if an event needs what the VPN or the topology lacks, such as a
+    control service.
     """
     start = time.monotonic()
     _write(file, {"kind": DEPLOYED, "first_packet": dict(tunnel.first_packet)})
@@ -83,8 +85,8 @@ async def _in_turn(hand: _Hand, events: Sequence[Event], start: float, file: Pat
         try:
             done |= await hand.do(event)
             done["ended"] = time.monotonic()
-            # A fault may take long to carry out, such as a link whose kernel takes other interfaces down as well. The outage
-            # begins only then, so its end is put off by as many seconds.
+            # A fault may take long to carry out, such as a link whose kernel takes other interfaces down as well. The
+            # outage begins only then, so its end is put off by as many seconds.
             late = done["ended"] - start - event.at
         finally:
             _write(file, done)
@@ -106,7 +108,8 @@ def _write(file: Path, line: dict[str, Any]) -> None:
 class _Hand:
     """Carries out events.
 
-    `translating`: by node, the routers that translate its address. `draws`: how often a NAT rebinding has drawn new ports.
+    `translating`: by node, the routers that translate its address. `draws`: how often a NAT rebinding has drawn new
+    ports.
     `powered`: is set once a power cut is over.
     """
 
@@ -192,7 +195,8 @@ class _Hand:
         await self.links.up_all()
 
     def _relay(self, node: str) -> str:
-        """Return the relay, which a node without UDP still reaches by UDP; "" if the relay is the node itself, or an end."""
+        """Return the relay, which a node without UDP still reaches by UDP; "" if the relay is the node itself, or an
+        end."""
         topology = self.lab.topology
         ends = topology.nodes[0], topology.nodes[-1]
         return topology.relay if topology.relay not in (*ends, node) else ""

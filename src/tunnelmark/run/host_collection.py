@@ -25,7 +25,8 @@ class HostCollections:
         self._before: dict[str, interference.Glance] = {}
 
     async def asked(self, message: Mapping[str, Any], lab: HostLab) -> Mapping[str, Any]:
-        """Carry out one request: `prepare` (while the mesh is idle), `begin`, `end` (which returns what was seen), `give up`.
+        """Carry out one request: `prepare` (while the mesh is idle), `begin`, `end` (which returns what was seen),
+        `give up`.
 
         `give up` comes when the lab ends: it removes what is left of a trial that failed before `end`.
         """
@@ -59,7 +60,8 @@ class HostCollections:
         return {}
 
     async def _machine(self, lab: HostLab) -> dict[str, float]:
-        """Return what this host did besides the lab since `begin`, and its pauses (see `Attempt.host`); {} without `begin`."""
+        """Return what this host did besides the lab since `begin`, and its pauses (see `Attempt.host`); {} without
+        `begin`."""
         if (before := self._before.pop(lab.name, None)) is None:
             return {}
         after, seen = interference.glance(lab.cpu_seconds()), await lab.seen()

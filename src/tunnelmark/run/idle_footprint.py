@@ -1,8 +1,8 @@
 """Measures an idle VPN on a lab of three nodes: the memory and threads that it needs, and its interface's properties.
 
-Memory is the resident set size of all processes of the VPN on the last node (proc_pid_smaps_rollup(5)). The proportional
-set size would divide a program's memory among the lab's nodes, and separate hosts do not share memory. The last node is
-measured because the first one may also run the VPN's services.
+Memory is the resident set size of all processes of the VPN on the last node (proc_pid_smaps_rollup(5)). The
+proportional set size would divide a program's memory among the lab's nodes, and separate hosts do not share memory. The
+last node is measured because the first one may also run the VPN's services.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class IdleFootprint:
     """The measured properties of an idle VPN.
 
     `first_packet`: seconds until a ping was answered in every direction. `mtu`: MTU of the overlay interface in bytes.
-    `threads`: threads of its processes. `memory`: their RSS in bytes. `segmentation`: whether TCP segmentation offload is on.
+    `threads`: threads of its processes. `memory`: their RSS in bytes. `segmentation`: whether TCP segmentation offload
+    is on.
     """
 
     first_packet: float

@@ -45,8 +45,8 @@ def _network(*, ipv6: bool) -> IPv4Network | IPv6Network:
 def commands(node: str, overlay: Mapping[str, _Address], inner: InnerNetwork, mtu: int) -> tuple[Command, ...]:
     """Return the commands of ip(8) and bridge(8) that make the inner network on a node.
 
-    `overlay`: the overlay address of each node. `mtu`: the MTU of the node's overlay interface. Raises SetupFailed if the
-    inner network uses IPv6 and its MTU is smaller than IPv6 requires.
+    `overlay`: the overlay address of each node. `mtu`: the MTU of the node's overlay interface. Raises SetupFailed if
+    the inner network uses IPv6 and its MTU is smaller than IPv6 requires.
     """
     size = inner.mtu or mtu - HEADERS[overlay[node].version]
     if inner.ipv6 and size < LEAST_IPV6:
@@ -69,7 +69,8 @@ def _vxlan(node: str, overlay: Mapping[str, _Address], inner: InnerNetwork, size
 
 
 def _geneve(node: str, overlay: Mapping[str, _Address], inner: InnerNetwork, size: int) -> Iterator[_Words]:
-    """Make one Geneve interface with a route to each node: Linux's geneve has one remote or none, and learns nothing."""
+    """Make one Geneve interface with a route to each node: Linux's geneve has one remote or none, and learns
+    nothing."""
     name, inside = INTERFACES[inner.kind], addresses(overlay, ipv6=inner.ipv6)
     places = {each: place for place, each in enumerate(overlay, start=1)}
     device = ("address", _ethernet(places[node]), "type", "geneve", "external", "dstport", str(PORTS["geneve"]))

@@ -1,4 +1,5 @@
-"""Measures what the machine did besides the lab during a trial: CPU that other work took, and that the hypervisor stole."""
+"""Measures what the machine did besides the lab during a trial: CPU that other work took, and that the hypervisor
+stole."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class Glance:
 
 
 def glance(lab: float | None) -> Glance:
-    """Read the machine's counters now. `lab`: the CPU seconds that the lab's control groups have used; None if unknown."""
+    """Read the machine's counters now. `lab`: the CPU seconds that the lab's control groups have used; None if
+    unknown."""
     tick = os.sysconf("SC_CLK_TCK")
     # proc_stat(5): user nice system idle iowait irq softirq steal
     user, nice, system, _, _, irq, soft, steal = (int(x) / tick for x in _STAT.read_text().split("\n")[0].split()[1:9])
@@ -47,8 +49,8 @@ def between(before: Glance, after: Glance, *, alone: bool = False) -> dict[str, 
     """Return how many cores other work (`other_cpu`, at least 0) and the hypervisor (`steal`) took between two glances.
 
     `lab_cpu`: the lab's cores. It and `other_cpu` are absent if the lab's CPU is not known. `softirq_cpu`: the cores of
-    ksoftirqd and of softirq work on idle cores. It does not count as other work: it handles packets, and most packets are
-    the lab's. `alone`: all other work counts as the lab's. {} if no time has passed.
+    ksoftirqd and of softirq work on idle cores. It does not count as other work: it handles packets, and most packets
+    are the lab's. `alone`: all other work counts as the lab's. {} if no time has passed.
     """
     wall = after.time - before.time
     if wall <= 0:

@@ -1,4 +1,5 @@
-"""Carries out a link check: sends probes in both directions through a fresh lab without a VPN, and trains to fill its queues.
+"""Carries out a link check: sends probes in both directions through a fresh lab without a VPN, and trains to fill its
+queues.
 
 The result is raw: numbers and timestamps of packets. `analyse.link` compares it with the profile.
 """
@@ -39,8 +40,8 @@ async def observe(
 ) -> Observation:
     """Check the link between a topology's first and last node, or the one between its routers.
 
-    `pace`: the probes to be sent; None to send trains only. The output of the probers and the emulator goes to the folder
-    `raw`. Raises LabError if the link cannot be made or a prober fails.
+    `pace`: the probes to be sent; None to send trains only. The output of the probers and the emulator goes to the
+    folder `raw`. Raises LabError if the link cannot be made or a prober fails.
     """
     raw.mkdir(parents=True, exist_ok=True)
     begun, started = time.monotonic(), time.time()
@@ -53,7 +54,8 @@ async def observe(
         async with _probers(lab, plans, raw) as probers:
             await lab.zero()
             known, seen_at = await lab.clocks(), time.time_ns()
-            # The start lies in the future for all hosts: a request takes less than the round trip, twice the clocks' error.
+            # The start lies in the future for all hosts: a request takes less than the round trip, twice the clocks'
+            # error.
             zero = time.time_ns() + 2 * max((each.error for each in known.values()), default=0)
             for each in probers:
                 each.begin(zero + (known[each.node].realtime if each.node in known else 0))
@@ -112,7 +114,8 @@ async def _looks(lab: Lab, plans: Mapping[str, dict[str, Any]], zero: int) -> li
 async def _emptied(lab: Lab) -> Sequence[Mapping[str, Any]]:
     """Wait until the emulators hold no packet and take in none, or for `_EMPTY` seconds; return their reports.
 
-    An emulator that lost its core holds packets for longer than planned; a prober that has ended would count them as lost.
+    An emulator that lost its core holds packets for longer than planned; a prober that has ended would count them as
+    lost.
     """
     deadline = time.monotonic() + _EMPTY
     before, reports = None, await lab.link_reports()
@@ -135,7 +138,8 @@ class _Look:
 
     @property
     def started(self) -> int:
-        """The latest time at which the first link's emulator may have been started: its report may have arrived late."""
+        """The latest time at which the first link's emulator may have been started: its report may have arrived
+        late."""
         return self.come - 1000 * int(self.reports[0]["elapsed_us"])
 
     def packets(self, target: str) -> int:

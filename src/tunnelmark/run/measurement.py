@@ -51,7 +51,8 @@ class Clock:
 
     @contextmanager
     def phase(self, name: str, shown: str = "") -> Iterator[None]:
-        """Add the seconds that the `with` block takes to a phase, even if it raises. `shown`: the phase's name for `told`."""
+        """Add the seconds that the `with` block takes to a phase, even if it raises. `shown`: the phase's name for
+        `told`."""
         begun = time.monotonic()
         self.told(shown or name)
         try:
@@ -254,7 +255,8 @@ def _check_workload_sockets(used: Sequence[str], wanted: str) -> None:
 
 
 def _check_sender(starved: str, outside: str) -> None:
-    """Raise TrialVoid if the sender did not reach its rate and `outside` of its node there is a reason; else it is a result."""
+    """Raise TrialVoid if the sender did not reach its rate and `outside` of its node there is a reason; else it is a
+    result."""
     if starved and outside:
         raise TrialVoid(f"{starved}: {outside}", hint="ask for a lower rate, or try on a quiet machine")
 
@@ -262,8 +264,9 @@ def _check_sender(starved: str, outside: str) -> None:
 def check_path(lab: Lab, tunnel: RunningDeployment, watched: Sequence[Sample], *, among_ends: bool = False) -> None:
     """Raise WorkloadFailed if the traffic did not take the path (direct or relayed) by which the arm is named.
 
-    It is a failure, not void: to try again until the path is right would select the VPN's results. On the bare link, where
-    no VPN chooses the path, TrialVoid is raised. Where routers filter, a direct arm may use any path that it finds.
+    It is a failure, not void: to try again until the path is right would select the VPN's results. On the bare link,
+    where no VPN chooses the path, TrialVoid is raised. Where routers filter, a direct arm may use any path that it
+    finds.
     `among_ends`: the workload has further ends, one of which may be the relay, so a relayed arm is not checked.
     """
     seen = {sample.metric: sample.value for sample in watched if sample.time is None}

@@ -80,8 +80,8 @@ class NodeLinks:
     async def _acquaint(self, node: str, device: str, addresses: Sequence[_Address]) -> None:
         """Enter the Ethernet addresses of a node and of the others on its link permanently in their neighbour tables.
 
-        Otherwise a request or an answer that is lost while a link comes up would cost a second, by the tables' timers. That
-        does not happen on a path of routers, and the link represents such a path.
+        Otherwise a request or an answer that is lost while a link comes up would cost a second, by the tables' timers.
+        That does not happen on a path of routers, and the link represents such a path.
         """
         mac = await self._mac(node, device)
         theirs: list[str] = []
@@ -97,9 +97,11 @@ class NodeLinks:
         await self._batch(node, theirs)
 
     async def _settings(self, node: str, device: str, addresses: Sequence[_Address]) -> list[str]:
-        """Return the commands that restore the settings of an interface, as a network manager does when a link comes up.
+        """Return the commands that restore the settings of an interface, as a network manager does when a link comes
+        up.
 
-        When it goes down, the kernel forgets its neighbours, its IPv6 addresses, and all routes that are not made with addresses.
+        When it goes down, the kernel forgets its neighbours, its IPv6 addresses, and all routes that are not made with
+        addresses.
         """
         kept = [_address("replace", address, device) for address in addresses]
         for line in await self._lines(node, "neighbour", "show", "dev", device, "nud", "permanent"):

@@ -1,4 +1,5 @@
-"""Describes a lab's nodes for collectors as plain data, with the addresses by which each end's traffic is recognised."""
+"""Describes a lab's nodes for collectors as plain data, with the addresses by which each end's traffic is
+recognised."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def observed(
 def described_nodes(
     lab: Lab, tunnel: RunningDeployment, source: str, target: str, further_ends: Collection[str] = frozenset()
 ) -> dict[str, dict[str, Any]]:
-    """Return by node, as plain data, the fields of `ObservedNode` that do not depend on the node's host; see `observed`."""
+    """Return by node, as plain data, the fields of `ObservedNode` that do not depend on the node's host; see
+    `observed`."""
     others = {source: target, target: source}
     return {
         name: {

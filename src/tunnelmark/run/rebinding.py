@@ -1,4 +1,5 @@
-"""Makes routers forget how they translated a node's address: then its packets leave from other ports (RFC 4787, section 4.3).
+"""Makes routers forget how they translated a node's address: then its packets leave from other ports (RFC 4787, section
+4.3).
 
 A home router that restarts, or whose table is full, does this. The old ports are closed: packets to them are dropped.
 """
@@ -23,7 +24,8 @@ _HINT = "the event could not be done as asked: it needs nft(8), and CONFIG_NF_CT
 
 
 def routers_of(lab: Lab, node: str) -> tuple[Router, ...]:
-    """Return the routers that translate a node's address on its paths to other nodes; WorkloadFailed if there are none."""
+    """Return the routers that translate a node's address on its paths to other nodes; WorkloadFailed if there are
+    none."""
     topology = lab.topology
     names = {name for other in topology.nodes if other != node for name in translators(topology, node, other)}
     if not names:
@@ -43,8 +45,8 @@ async def _rebind(lab: Lab, router: Router, draw: int) -> None:
     nat, node = router.nat, lab.routers[router.name]
     assert nat is not None
     outside, address = outside_of(router, lab.topology, lab)
-    # A packet that still uses an old port before the kernel forgets it stores the old mapping again. So the mappings are
-    # flushed twice.
+    # A packet that still uses an old port before the kernel forgets it stores the old mapping again. So the mappings
+    # are flushed twice.
     for words, forget in ((rules(nat, outside, address, draw), True), (_flush(nat), False)):
         done = await node.run(["nft", "-f", "-"], stdin=words)
         if done.code != 0:

@@ -29,7 +29,8 @@ BETWEEN = 0.35
 """Seconds that a trial takes in addition to its traffic: for the first estimate only; later the run measures them."""
 
 ROUND_TRIPS = 15
-"""How many round-trip times a trial takes in addition: routes, handshakes, iperf3's exchanges, and what is lost of them.
+"""How many round-trip times a trial takes in addition: routes, handshakes, iperf3's exchanges, and what is lost of
+them.
 
 It is the mean of 135 trials of `cascade` over 120 and 240 ms; the median is 11.
 """
@@ -44,7 +45,8 @@ class ProgressListener(Protocol):
         """A trial begins."""
 
     def phase(self, trial: Trial, name: str) -> None:
-        """A trial enters a phase (`model.attempt.PHASES`): the one that has begun, or one that is prepared for later."""
+        """A trial enters a phase (`model.attempt.PHASES`): the one that has begun, or one that is prepared for
+        later."""
 
     def end(self, attempt: Attempt) -> None:
         """An attempt at a trial has ended, and is written to the disk."""
@@ -56,7 +58,8 @@ class ProgressListener(Protocol):
         """A replacement block with these trials is added, because some blocks lack results."""
 
     def longer(self, trials: Sequence[Trial]) -> None:
-        """Blocks with these trials are added to the plan, because its ratios are not precise yet or there is time left."""
+        """Blocks with these trials are added to the plan, because its ratios are not precise yet or there is time
+        left."""
 
 
 class LinkStates(Protocol):
@@ -104,8 +107,8 @@ class RunContext:
     def due(self, trials: Sequence[Trial]) -> Iterator[Trial]:
         """Return those of the coming trials that must be prepared before the first of them is measured.
 
-        A VPN that needs time to converge does so while earlier trials are measured. It is started between two trials, never
-        during one. It disturbs little: an idle mesh sends a few packets a second, on its own links.
+        A VPN that needs time to converge does so while earlier trials are measured. It is started between two trials,
+        never during one. It disturbs little: an idle mesh sends a few packets a second, on its own links.
         """
         ahead = 0.0
         for place, trial in enumerate(trials[1:]):
@@ -176,13 +179,13 @@ async def carry_out(
     """Run every trial of the plan that still needs an attempt.
 
     Trials that the laboratory spoils are attempted again at the end of their block. Blocks that still lack results are
-    replaced. The study limits both. A trial whose link is not verified waits for the end of its block, and is void if the
-    link is not verified then.
+    replaced. The study limits both. A trial whose link is not verified waits for the end of its block, and is void if
+    the link is not verified then.
 
-    `tries`: the attempts of earlier sessions, by the trial's id. `raw`: a trial's raw output goes to the subfolder of its id.
-    `ready` is called before each trial, and may end the run by raising. `keep` saves an attempt before the next trial begins.
-    `calm` waits, for a limited time, until other work on the machine ends. `more` is called when all blocks were run: it
-    returns the plan with further blocks, or None if there are enough.
+    `tries`: the attempts of earlier sessions, by the trial's id. `raw`: a trial's raw output goes to the subfolder of
+    its id. `ready` is called before each trial, and may end the run by raising. `keep` saves an attempt before the next
+    trial begins. `calm` waits, for a limited time, until other work on the machine ends. `more` is called when all
+    blocks were run: it returns the plan with further blocks, or None if there are enough.
     """
     run = _Run(plan, context, labs, raw, RetryLedger(plan, tries), ready, keep, listener, links, calm)
     blocks = [[trial for trial in plan.trials if trial.block == block] for block in range(1, plan.study.blocks + 1)]

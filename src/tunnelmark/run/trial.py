@@ -1,7 +1,8 @@
-"""Carries out one attempt at a trial: makes the lab, deploys the VPN, waits until it answers, runs the traffic, ends the lab.
+"""Carries out one attempt at a trial: makes the lab, deploys the VPN, waits until it answers, runs the traffic, ends
+the lab.
 
-Errors become data: the attempt has the error with its hint, and the ends of the daemons' logs. Nothing is repeated here:
-`run.runner` attempts a trial again that the laboratory has spoilt.
+Errors become data: the attempt has the error with its hint, and the ends of the daemons' logs. Nothing is repeated
+here: `run.runner` attempts a trial again that the laboratory has spoilt.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class PreparedTrial:
         trial, spec = self._trial, self._spec
         ipv6 = trial.arm.underlay == "ipv6"
         with self._clock.phase("lab"):
-            # Direct shows what the links carry, so its routers are open: nothing could be sent to a node behind address translation.
+            # Direct shows what the links carry, so its routers are open: nothing could be sent to a node behind address
+            # translation.
             bare = trial.arm.vpn == DIRECT
             lab = self._lab = await self._labs.up(
                 trial.topology.open if bare else trial.topology,
@@ -137,7 +139,8 @@ class PreparedTrial:
                 if not self._spec.workload.at_once:
                     await self._converging
             except NotReady:
-                # Through routers that filter, a VPN may never find a direct path: then the path that it has is measured.
+                # Through routers that filter, a VPN may never find a direct path: then the path that it has is
+                # measured.
                 if not self._trial.topology.filtered:
                     raise
         traffic = Course(self._lab, self._tunnel, source, target, self._raw)
@@ -163,12 +166,14 @@ class PreparedTrial:
         return error
 
     def _unasked(self, error: TrialError) -> bool:
-        """Whether nothing has checked yet if the link or the machine caused this error: `measure` does so if traffic failed."""
+        """Whether nothing has checked yet if the link or the machine caused this error: `measure` does so if traffic
+        failed."""
         before = isinstance(error, WorkloadFailed) and not self._evidence.host
         return before or isinstance(error, (NotReady, SetupFailed, DaemonDied))
 
     async def _spoilt(self) -> str:
-        """Say what the links or the machine did since the trial began that may explain any failure; "" if nothing does."""
+        """Say what the links or the machine did since the trial began that may explain any failure; "" if nothing
+        does."""
         if self._lab is None:
             return ""
         try:
@@ -184,8 +189,8 @@ class PreparedTrial:
     async def _stood_still(self, lab: Lab) -> dict[str, float]:
         """Return the machine's pauses since the trial began (see `Attempt.host`); {} if they were not measured.
 
-        `pause_share` counts them as a share of at least `ready_timeout`: a deployment that fails early, such as by a daemon
-        that dies at its first traffic, is judged by the same limit as one that waits for all of that time.
+        `pause_share` counts them as a share of at least `ready_timeout`: a deployment that fails early, such as by a
+        daemon that dies at its first traffic, is judged by the same limit as one that waits for all of that time.
         """
         now = time.monotonic()
         if not (host := await lab.stood_still(self._begun, now)):

@@ -25,15 +25,16 @@ from tunnelmark.vpns.direct import UNDERLAY_INTERFACE
 from tunnelmark.workloads.base import FOLDER as WORKLOAD_FOLDER
 
 NORMAL = {"mtu": 1280, "txqueuelen": 500}
-"""Settings of every normalised overlay interface. `mtu`: bytes; the least that IPv6 requires of a link (RFC 8200 section 5),
-so that all VPNs can have it. `txqueuelen`: packets; the default of a TUN device (Linux: drivers/net/tun.c)."""
+"""Settings of every normalised overlay interface. `mtu`: bytes; the least that IPv6 requires of a link (RFC 8200
+section 5), so that all VPNs can have it. `txqueuelen`: packets; the default of a TUN device (Linux:
+drivers/net/tun.c)."""
 
 _PING_INTERVAL = "0.01"  # seconds between readiness pings; bounds the error of the time to first packet
 _FEW = 12  # up to so many nodes, all pairs ping each other
 _ASK_EVERY, _ASK_TIMES = 10, 100_000  # neighbour requests until the first packet: milliseconds between two, and their number
 
-# By default a neighbour request is sent once a second, up to three times (arp(7)). If a VPN that is not up yet loses one,
-# the first packet would be a second late. The script prints the settings that were in force before.
+# By default a neighbour request is sent once a second, up to three times (arp(7)). If a VPN that is not up yet loses
+# one, the first packet would be a second late. The script prints the settings that were in force before.
 _ASK = 'cd /proc/sys/net/"$0"/neigh/"$1" && cat retrans_time_ms mcast_solicit && echo "$2" >retrans_time_ms && echo "$3" >mcast_solicit'
 
 # Leaves what a kernel has after a boot: its own interfaces and routing rules. The lab's own cuts stay as well.
@@ -55,8 +56,8 @@ _Result = TypeVar("_Result")
 def asked(nodes: Sequence[str]) -> list[tuple[str, str]]:
     """Return the pairs of nodes that ping each other before a trial, in each pair the later node first.
 
-    Up to 12 nodes these are all pairs. With more, each node is paired with the first one and with its neighbours: a hundred
-    nodes have 4,950 pairs, and the programs that wait for answers would take all of a small machine's time.
+    Up to 12 nodes these are all pairs. With more, each node is paired with the first one and with its neighbours: a
+    hundred nodes have 4,950 pairs, and the programs that wait for answers would take all of a small machine's time.
     """
     if len(nodes) <= _FEW:
         return [(later, earlier) for place, later in enumerate(nodes) for earlier in nodes[:place]]
@@ -67,8 +68,9 @@ def asked(nodes: Sequence[str]) -> list[tuple[str, str]]:
 class RunningDeployment:
     """A deployment on a lab: its overlay's interfaces and addresses, its times, and its daemons.
 
-    `first_packet`: seconds from the start of the first daemon (direct: from the first ping) to the first answered ping, by
-    direction `a>b`. `begun`: that start, in seconds of the monotonic clock. `bare`: there is only the link, without a VPN.
+    `first_packet`: seconds from the start of the first daemon (direct: from the first ping) to the first answered ping,
+    by direction `a>b`. `begun`: that start, in seconds of the monotonic clock. `bare`: there is only the link, without
+    a VPN.
     """
 
     def __init__(
@@ -167,7 +169,8 @@ class RunningDeployment:
         )
 
     async def unless_dead(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Wait for `work`, and return its result. DaemonDied as soon as a daemon ends by itself (not by `restart` or `stop`)."""
+        """Wait for `work`, and return its result. DaemonDied as soon as a daemon ends by itself (not by `restart` or
+        `stop`)."""
         return await self._supervisor.unless_dead(work)
 
     async def restart(self, node: str, *, fresh: bool = False, patience: float = STEP_TIMEOUT) -> None:
@@ -250,7 +253,8 @@ class RunningDeployment:
     async def _go_inside(
         self, inner: InnerNetwork, ways: Iterable[tuple[str, str]], timeout: float, deadline: float
     ) -> None:
-        """Make the inner network on top of the overlay, and wait until a ping was answered inside it in each direction (`ways`)."""
+        """Make the inner network on top of the overlay, and wait until a ping was answered inside it in each direction
+        (`ways`)."""
         self._overlay_address = dict(self.address)
         await together(*(self._make_inside(inner, node) for node in self.address))
         self.address = {**inner_network.addresses(self.address, ipv6=inner.ipv6)}
@@ -289,7 +293,8 @@ class RunningDeployment:
         )
 
     async def _read_address(self, node: str, interface: str, deadline: float) -> IPv4Address | IPv6Address:
-        """Wait until the interface has a global address, and return the first one: some VPNs choose addresses themselves."""
+        """Wait until the interface has a global address, and return the first one: some VPNs choose addresses
+        themselves."""
         while time.monotonic() < deadline:
             shown = await self._lab.nodes[node].run(["ip", "-o", "addr", "show", "dev", interface, "scope", "global"])
             words = shown.stdout.split()
@@ -302,7 +307,8 @@ class RunningDeployment:
         )
 
     async def _ask_often(self, node: str, timeout: float) -> list[str]:
-        """Wait for the overlay interface, let it send neighbour requests as often as pings; return the settings before."""
+        """Wait for the overlay interface, let it send neighbour requests as often as pings; return the settings
+        before."""
         # It waits longer than its caller, which waits for the answers: the caller's error says more.
         await self._lab.nodes[node].until({"kind": "interface", "name": self.interface[node]}, timeout + STEP_TIMEOUT)
         return await self._ask(node, str(_ASK_EVERY), str(_ASK_TIMES))

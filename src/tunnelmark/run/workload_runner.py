@@ -1,4 +1,5 @@
-"""Carries out a workload's traffic on a deployment: writes files, runs the set-up, the servers, the clients and the events."""
+"""Carries out a workload's traffic on a deployment: writes files, runs the set-up, the servers, the clients and the
+events."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class _Started:
 
 
 class WorkloadRunner:
-    """Runs the programs of one trial's workload. Its methods raise WorkloadFailed with the reason, or NodeGone if a node ended."""
+    """Runs the programs of one trial's workload. Its methods raise WorkloadFailed with the reason, or NodeGone if a
+    node ended."""
 
     def __init__(self, lab: Lab, tunnel: RunningDeployment, traffic: Traffic, raw: Path, recipe: str = "") -> None:
         self._lab = lab
@@ -45,7 +47,8 @@ class WorkloadRunner:
         self._client: Process | None = None
 
     async def serve(self) -> None:
-        """Write the files, run the set-up, and start the servers one after the other, each when the one before is ready."""
+        """Write the files, run the set-up, and start the servers one after the other, each when the one before is
+        ready."""
         traffic = self._traffic
         for file in traffic.files:
             await self._lab.nodes[file.node].write(str(file.path), file.content, file.mode)
@@ -59,8 +62,8 @@ class WorkloadRunner:
     async def drive(self) -> None:
         """Start all clients, carry out the events meanwhile, and wait until the main client ends.
 
-        If all servers that should end by themselves have ended, the client is stopped 2 s later: what all of them printed
-        then says why. Raises WorkloadFailed if the client does not end within `Traffic.timeout` seconds.
+        If all servers that should end by themselves have ended, the client is stopped 2 s later: what all of them
+        printed then says why. Raises WorkloadFailed if the client does not end within `Traffic.timeout` seconds.
         """
         client, extra = self._traffic.client, self._traffic.extra_clients
         process, *others = await asyncio.gather(*(self._start(one) for one in (client, *extra)))
@@ -94,7 +97,8 @@ class WorkloadRunner:
         return found
 
     def outputs(self) -> dict[str, str]:
-        """Return what each program printed, by its name; and the files of events (EVENTS) and of paths (PATH_LOOKS), if any."""
+        """Return what each program printed, by its name; and the files of events (EVENTS) and of paths (PATH_LOOKS), if
+        any."""
         programs = (*self._traffic.servers, *self._traffic.extra_clients, self._traffic.client)
         printed = {one.name: self._file(one).read_text(errors="replace") for one in programs}
         for name, file in ((EVENTS, EVENTS), (PATH_LOOKS, traffic_path.FILE)):
@@ -111,8 +115,8 @@ class WorkloadRunner:
     async def finish(self) -> None:
         """End all other programs: long-running ones are stopped, the last one first; the others must end by themselves.
 
-        A long-running program may first end by itself within its `grace`. What a server still does then, such as judging
-        a picture, is not part of the traffic. Raises WorkloadFailed if a program does not end.
+        A long-running program may first end by itself within its `grace`. What a server still does then, such as
+        judging a picture, is not part of the traffic. Raises WorkloadFailed if a program does not end.
         """
         for one in reversed(self._servers):
             if one.program.long_running:
@@ -204,7 +208,8 @@ class WorkloadRunner:
 
 
 async def _ended(client: Process, events: asyncio.Future[None]) -> None:
-    """Wait until the client ends. An error of an event meanwhile is raised; events that take longer are not waited for."""
+    """Wait until the client ends. An error of an event meanwhile is raised; events that take longer are not waited
+    for."""
     async with background(client.wait()) as (end,):
         both: set[asyncio.Future[Any]] = {end, events}
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,5 @@
-"""Collectors: each module measures what a trial cost its nodes (CPU, memory, packets outside the tunnel); see `base`."""
+"""Collectors: each module measures what a trial cost its nodes (CPU, memory, packets outside the tunnel); see
+`base`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Remembers bytes that reached an end outside the tunnel and are not inside yet: a busy daemon may take packets a look later."""
+"""Remembers bytes that reached an end outside the tunnel and are not inside yet: a busy daemon may take packets a look
+later."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ Bytes that never appear inside, such as headers and a VPN's own packets, are for
 
 
 class Backlog:
-    """The bytes of the last looks at one end that may still appear inside: those that came directly, and through a third node."""
+    """The bytes of the last looks at one end that may still appear inside: those that came directly, and through a
+    third node."""
 
     def __init__(self) -> None:
         self._looks: deque[tuple[float, float]] = deque(maxlen=KEPT)
@@ -22,9 +24,11 @@ class Backlog:
         self._looks.append((max(direct, 0.0), max(relayed, 0.0)))
 
     def take(self, inside: float) -> tuple[float, float]:
-        """Attribute `inside` bytes that no outside bytes of their own look explain: return how many came directly, and relayed.
+        """Attribute `inside` bytes that no outside bytes of their own look explain: return how many came directly, and
+        relayed.
 
-        The bytes of the latest look are taken first: bytes that have waited for long are mostly headers, maybe of another path.
+        The bytes of the latest look are taken first: bytes that have waited for long are mostly headers, maybe of
+        another path.
         """
         direct = relayed = 0.0
         for place in reversed(range(len(self._looks))):

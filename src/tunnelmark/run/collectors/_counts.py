@@ -1,4 +1,5 @@
-"""Reads the kernel's counters of a node and its processes from /proc: interfaces, fragments, memory, context switches."""
+"""Reads the kernel's counters of a node and its processes from /proc: interfaces, fragments, memory, context
+switches."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class TrafficCounts:
-    """A node's IP packets and their bytes, without Ethernet headers: on the overlay (`inner`), and on the underlay (`wire`).
+    """A node's IP packets and their bytes, without Ethernet headers: on the overlay (`inner`), and on the underlay
+    (`wire`).
 
     `inner` packets are super-packets if the VPN's interface takes such. `created`: fragments that the node made;
     `reassembled`: packets that it put together from fragments. The kernel counts both for all interfaces together.
@@ -49,8 +51,8 @@ PACKETS = "packets_"
 def wire_packets(card: str, passed: Mapping[str, TrafficCounts]) -> dict[str, float]:
     """Return the wire packets of each end, as values of `Collected.sums`, to which another host adds those of its end.
 
-    If cards split super-packets, an end's interface counts a sent super-packet as one. So sent packets are then counted where
-    they arrive, at the other end.
+    If cards split super-packets, an end's interface counts a sent super-packet as one. So sent packets are then counted
+    where they arrive, at the other end.
     """
     if card == "none":
         return {f"{PACKETS}{end}": counts.wire_packets for end, counts in passed.items()}
@@ -59,7 +61,8 @@ def wire_packets(card: str, passed: Mapping[str, TrafficCounts]) -> dict[str, fl
 
 
 def for_each_packet(seen: Collected, done: str, metric: str) -> Collected:
-    """For each end, divide the value `done` of the sums by the end's wire packets, and return it as a sample of `metric`."""
+    """For each end, divide the value `done` of the sums by the end's wire packets, and return it as a sample of
+    `metric`."""
     samples, notes = list[Sample](), dict[str, str]()
     for end in ("source", "target"):
         if f"{done}{end}" not in seen.sums:
@@ -166,14 +169,16 @@ def memory(processes: Iterable[int], proc: Path = _PROC) -> Memory:
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """Numbers of context switches: the process waited (`voluntary`), or the kernel took the core away (`involuntary`)."""
+    """Numbers of context switches: the process waited (`voluntary`), or the kernel took the core away
+    (`involuntary`)."""
 
     voluntary: int
     involuntary: int
 
 
 def switches(processes: Iterable[int]) -> Switches:
-    """Return the context switches of all threads of some processes up to now; those of threads that have ended are missing."""
+    """Return the context switches of all threads of some processes up to now; those of threads that have ended are
+    missing."""
     totals = {"voluntary": 0, "nonvoluntary": 0}
     for process in processes:
         try:

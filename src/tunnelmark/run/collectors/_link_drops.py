@@ -25,7 +25,8 @@ class LinkDrops:
         self._before = await self._look()
 
     async def since(self) -> dict[str, float]:
-        """Return how many packets links dropped since `begin`: because a queue was full, and because the profile asks for loss.
+        """Return how many packets links dropped since `begin`: because a queue was full, and because the profile asks
+        for loss.
 
         The keys are those of the module `limits`.
         """
@@ -50,7 +51,8 @@ class LinkDrops:
         return found
 
     def _senders(self, ports: Mapping[str, object], receiver: str) -> Sequence[str]:
-        """Return the ends whose packets the middle node sends to `receiver` on a link; if that is an end, it is the other end."""
+        """Return the ends whose packets the middle node sends to `receiver` on a link; if that is an end, it is the
+        other end."""
         if (own := self._ends.get(receiver)) is not None:
             return (_OTHER[own],)
         others = [node for node in ports if node != receiver]

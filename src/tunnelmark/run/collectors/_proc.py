@@ -1,4 +1,5 @@
-"""Parses the kernel's counters of places where packets are lost or wait: interfaces, sockets, softnet queues, TCP. Pure."""
+"""Parses the kernel's counters of places where packets are lost or wait: interfaces, sockets, softnet queues, TCP.
+Pure."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def softnet_drops(text: str) -> dict[int, int]:
 
 
 def idle(text: str, tick: int) -> dict[int, tuple[float, float]]:
-    """Return by core the seconds that it was idle (idle, iowait), and that the hypervisor took (steal), from /proc/stat."""
+    """Return by core the seconds that it was idle (idle, iowait), and that the hypervisor took (steal), from
+    /proc/stat."""
     found = {}
     for line in text.splitlines():
         if match := re.match(r"cpu(\d+) ", line):
@@ -63,7 +65,8 @@ def idle(text: str, tick: int) -> dict[int, tuple[float, float]]:
 
 
 def process_seconds(text: str, tick: int, *, children: bool = True) -> float:
-    """Return the CPU seconds of a process and, with `children`, of the children that it has waited for, from /proc/PID/stat.
+    """Return the CPU seconds of a process and, with `children`, of the children that it has waited for, from
+    /proc/PID/stat.
 
     A program's name may hold blanks and brackets, so fields are counted from the last bracket (proc(5): 14 to 17).
     """
@@ -74,8 +77,8 @@ def process_seconds(text: str, tick: int, *, children: bool = True) -> float:
 class Quota:
     """What a control group's CPU quota did so far.
 
-    `held`: seconds for which it stopped the group, added up over cores. `periods`: the quota's periods in which the group ran;
-    `used_up`: those in which it used up its quota.
+    `held`: seconds for which it stopped the group, added up over cores. `periods`: the quota's periods in which the
+    group ran; `used_up`: those in which it used up its quota.
     """
 
     held: float = 0.0
@@ -99,7 +102,8 @@ def quota(text: str) -> Quota:
 
 
 def stalled(text: str) -> float:
-    """Return the seconds in which a control group had work and none of it had a core, from `cpu.pressure`; 0 if not counted.
+    """Return the seconds in which a control group had work and none of it had a core, from `cpu.pressure`; 0 if not
+    counted.
 
     See Documentation/accounting/psi.rst of the kernel.
     """
@@ -111,9 +115,9 @@ def stalled(text: str) -> float:
 class Stream:
     """A TCP connection as its sender's kernel sees it (`ss -ti`), up to now.
 
-    `sent`: bytes. `busy`: seconds in which there was data to send, or to be acknowledged. `window`, `buffer`: those of these
-    seconds in which only the receiver's window, or the sender's buffer, limited it (`tcp_info` of linux/tcp.h). The flag
-    `app_limited` proves nothing: iperf3 at the rate of the link has it, too.
+    `sent`: bytes. `busy`: seconds in which there was data to send, or to be acknowledged. `window`, `buffer`: those of
+    these seconds in which only the receiver's window, or the sender's buffer, limited it (`tcp_info` of linux/tcp.h).
+    The flag `app_limited` proves nothing: iperf3 at the rate of the link has it, too.
     """
 
     sent: int

@@ -1,4 +1,5 @@
-"""Finds from a series of looks when traffic ran, and for which share of that time its streams had data to send. Pure."""
+"""Finds from a series of looks when traffic ran, and for which share of that time its streams had data to send.
+Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ _NOTHING = 0.01
 
 
 def running(rates: Sequence[float]) -> slice:
-    """Return the slice from the first to the last rate above 1 % of the largest; the whole sequence if there is no traffic."""
+    """Return the slice from the first to the last rate above 1 % of the largest; the whole sequence if there is no
+    traffic."""
     least = _NOTHING * max(rates, default=0.0)
     places = [place for place, rate in enumerate(rates) if rate > least]
     return slice(places[0], places[-1] + 1) if places else slice(None)
@@ -25,10 +27,10 @@ def busy(
 ) -> float:
     """Return the share of the time (0 to 1) in which streams had data to send, weighted by the bytes of each.
 
-    `looks`: the looks that saw streams, with their times in seconds. `streams`: each stream as it was seen last.
-    The time goes from the first look that saw bytes sent to the first one that saw all of them: before and after, a program's
-    ends only talk to each other, for seconds if round trips are long. If these looks are less than `least` seconds apart, it
-    goes from `begun` (when the traffic began) to the last look.
+    `looks`: the looks that saw streams, with their times in seconds. `streams`: each stream as it was seen last. The
+    time goes from the first look that saw bytes sent to the first one that saw all of them: before and after, a
+    program's ends only talk to each other, for seconds if round trips are long. If these looks are less than `least`
+    seconds apart, it goes from `begun` (when the traffic began) to the last look.
     """
     sent = sum(stream.sent for stream in streams.values())
     share = [sum(seen[ends].sent for ends in seen if ends in streams) / sent for _, seen in looks]

@@ -1,9 +1,9 @@
 """Measures the CPU of sender and receiver: per second, per gigabyte through the overlay, and per packet on the wire.
 
-Everything that runs on a node counts: the VPN, the workload's programs, and the kernel's work for both, which real hosts
-would need as well. The figures are from the nodes' control groups (`cpu.stat`, exact to the microsecond). For cores that
-only one node uses, `ksoftirqd`, the workers bound to these cores, and softirq work that ran while they had no task are
-added. The CPU of the links, which are not part of a host, is measured separately in the same way.
+Everything that runs on a node counts: the VPN, the workload's programs, and the kernel's work for both, which real
+hosts would need as well. The figures are from the nodes' control groups (`cpu.stat`, exact to the microsecond). For
+cores that only one node uses, `ksoftirqd`, the workers bound to these cores, and softirq work that ran while they had
+no task are added. The CPU of the links, which are not part of a host, is measured separately in the same way.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ METRICS = (
 EVERY = 0.5
 
 LEAST, FEW = 1_000_000, 1000
-"""The least bytes through the overlay, and packets on the underlay, for which a cost is reported: with fewer, most of it is
-what the nodes do anyway."""
+"""The least bytes through the overlay, and packets on the underlay, for which a cost is reported: with fewer, most of
+it is what the nodes do anyway."""
 
 TOO_LITTLE = "less than 1 MB passed the overlay"
 TOO_FEW = "fewer than 1,000 packets passed the underlay"
@@ -91,7 +91,8 @@ SECONDS = "seconds_"
 """The prefix of keys of `Collected.sums` that hold an end's CPU seconds.
 
 The other keys are: an end's wire packets (`_counts.PACKETS`), `bytes` through the sender's overlay interface, the CPU
-seconds of the `links`, of `others` (the nodes between) and `shared` (shared cores), and the number of the links' own cores (`apart`).
+seconds of the `links`, of `others` (the nodes between) and `shared` (shared cores), and the number of the links' own
+cores (`apart`).
 """
 
 _EVERYBODY = ""
@@ -204,7 +205,8 @@ class _Cpu:
 
     @staticmethod
     def _cpu(before: _Look, after: _Look, node: str) -> float:
-        """Return a node's CPU in milliseconds per second; the kernel's work is included on cores that only this node uses."""
+        """Return a node's CPU in milliseconds per second; the kernel's work is included on cores that only this node
+        uses."""
         seconds = after.used[node].total - before.used[node].total
         if node in after.kernel:
             seconds += after.kernel[node].since(before.kernel[node]).seconds
@@ -229,7 +231,8 @@ class _Cpu:
 
 
 def conclude(seen: Collected) -> Collected:
-    """Return the CPU per packet of each end, and per gigabyte that of other nodes, of the links, and of shared cores' kernel."""
+    """Return the CPU per packet of each end, and per gigabyte that of other nodes, of the links, and of shared cores'
+    kernel."""
     sums = seen.sums
     samples, notes = list[Sample](), dict[str, str]()
     for end in ("source", "target"):

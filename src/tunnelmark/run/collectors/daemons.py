@@ -1,9 +1,10 @@
-"""Measures the CPU of the VPN's daemons, and separately that of all other programs on their node: those of the workload.
+"""Measures the CPU of the VPN's daemons, and separately that of all other programs on their node: those of the
+workload.
 
-The daemons' CPU is what the kernel bills to their processes, in steps of a clock tick (10 ms). The others' is that of the
-node's control group less the daemons and the agent. Kernel work outside of any process (ksoftirqd, workers, softirq work
-on an idle core) is in neither figure, and softirq work is billed to the process that it interrupts; the collector `cpu`
-counts all of it for the node.
+The daemons' CPU is what the kernel bills to their processes, in steps of a clock tick (10 ms). The others' is that of
+the node's control group less the daemons and the agent. Kernel work outside of any process (ksoftirqd, workers, softirq
+work on an idle core) is in neither figure, and softirq work is billed to the process that it interrupts; the collector
+`cpu` counts all of it for the node.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class NodeCpu:
-    """CPU seconds of a node up to now: of each daemon that still runs (by process), of the agent, and of the control group."""
+    """CPU seconds of a node up to now: of each daemon that still runs (by process), of the agent, and of the control
+    group."""
 
     daemons: Mapping[int, float]
     agent: float
@@ -38,7 +40,8 @@ class NodeCpu:
 
 
 def shares(first: NodeCpu, last: NodeCpu, took: float) -> tuple[float | None, float | None]:
-    """Return the CPU of the daemons (None if there are none), and of all else but the agent, in milliseconds per second.
+    """Return the CPU of the daemons (None if there are none), and of all else but the agent, in milliseconds per
+    second.
 
     `took`: the seconds between the two looks. Both are None if a daemon has ended in between.
     """

@@ -1,7 +1,9 @@
-"""Records what held a trial's traffic back: how busy cores and threads were, where packets were lost, what TCP waited for.
+"""Records what held a trial's traffic back: how busy cores and threads were, where packets were lost, what TCP waited
+for.
 
-It has no metrics: its figures are not compared between arms, but explain what limited each trial (`analyse.bottleneck`).
-They are recorded as `limits` of the attempt. Their names end in `source` or `target`, the node that they are about:
+It has no metrics: its figures are not compared between arms, but explain what limited each trial
+(`analyse.bottleneck`). They are recorded as `limits` of the attempt. Their names end in `source` or `target`, the node
+that they are about:
 
     core_         share of the time (0 to 1) in which its busiest core had work of any kind, or a quota held the node back;
                   or, if that is more, the share of the quota's periods in which it was used up
@@ -24,8 +26,8 @@ They are recorded as `limits` of the attempt. Their names end in `source` or `ta
     tcp_window_, tcp_buffer_   shares of that busy time in which the receiver's window, or the sender's buffer, limited them
     tcp_rate_     bit/s delivered by all of them, as the kernel measured last
 
-`emulator` is how many cores the middle node's programs used. Shares and rates are *typical*: the median over intervals of
-half a second, from the first to the last with traffic, so that a program that begins late on a busy machine does not
+`emulator` is how many cores the middle node's programs used. Shares and rates are *typical*: the median over intervals
+of half a second, from the first to the last with traffic, so that a program that begins late on a busy machine does not
 dilute them. Counts are of the whole time, warm-up included.
 """
 
@@ -72,7 +74,8 @@ class _Look:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """CPU seconds up to now: of tasks by node, of softirq work by core, and of softirq work that is billed nowhere, by core."""
+    """CPU seconds up to now: of tasks by node, of softirq work by core, and of softirq work that is billed nowhere, by
+    core."""
 
     tasks: dict[str, float]
     softirqs: dict[int, float]
@@ -98,8 +101,8 @@ class _Limits:
         self._looks = [await self._look(())]
 
     async def sample(self) -> None:
-        # `ss` takes some milliseconds of a core, and its figures are counters. So one look a second is enough once there is
-        # a stream, and only at the end that sends.
+        # `ss` takes some milliseconds of a core, and its figures are counters. So one look a second is enough once
+        # there is a stream, and only at the end that sends.
         due = len(self._looks) % 2 == 0 or not any(self._streams.values())
         self._looks.append(await self._look(self._senders() if due else ()))
         for end, streams in self._looks[-1].streams.items():
@@ -149,7 +152,8 @@ class _Limits:
         return (max(sent, key=lambda end: sent[end]),) if any(sent.values()) else tuple(sent)
 
     def _core(self, before: _Look, after: _Look, end: str) -> float:
-        """Return the share of the time, without what the hypervisor took, in which the busiest core of a node was not idle."""
+        """Return the share of the time, without what the hypervisor took, in which the busiest core of a node was not
+        idle."""
         shares = []
         for core in self._context.nodes[self._context.ends[end]].cores:
             if core not in after.rested:
@@ -168,7 +172,8 @@ class _Limits:
         return _with_quotas(used + self._back(before, after, end), before.quotas[end], after.quotas[end])
 
     def _waited(self, before: _Look, after: _Look, end: str) -> float:
-        """Return the share of the time in which a node had work and others had its core, without what a quota held back."""
+        """Return the share of the time in which a node had work and others had its core, without what a quota held
+        back."""
         waited, held = after.waited[end] - before.waited[end], after.held[end] - before.held[end]
         return min(max((waited - held) / _took(before, after), 0.0), 1.0)
 
@@ -178,7 +183,8 @@ class _Limits:
         return (after.held[end] - before.held[end]) / _took(before, after) / cores
 
     def _tcp(self, end: str, begun: float) -> dict[str, float]:
-        """Return the `tcp_` figures of the streams that an end sent; {} if the seen streams are less than half of its bytes.
+        """Return the `tcp_` figures of the streams that an end sent; {} if the seen streams are less than half of its
+        bytes.
 
         That happens with many short connections: those that end between two looks are not seen.
         """
@@ -241,13 +247,15 @@ class _Limits:
         return _Work(tasks, softirq.seconds(), softirq.unbilled())
 
     def _used(self, node: str, work: _Work) -> float:
-        """Return the CPU seconds of a node, of nodes on the same cores, and of these cores' softirq work that is not billed."""
+        """Return the CPU seconds of a node, of nodes on the same cores, and of these cores' softirq work that is not
+        billed."""
         tasks = sum(work.tasks.get(name, 0.0) for name in self._sharing[node])
         cores = set(self._context.nodes[node].cores)
         return tasks + sum(counts.get(core, 0.0) for counts in (work.softirqs, work.unbilled) for core in cores)
 
     def _stalled(self, node: str, work: _Work) -> float:
-        """Return the seconds in which a node had work and none of it ran, less the work that `_used` counts for it, too.
+        """Return the seconds in which a node had work and none of it ran, less the work that `_used` counts for it,
+        too.
 
         That is the work of nodes on the same core, and the core's softirq work. 0 if it is not known.
         """
@@ -261,7 +269,8 @@ class _Limits:
         return 0.0
 
     def _quotas(self, node: str) -> list[tuple[float, _proc.Quota]]:
-        """Return the quotas of a node's control group and of the groups above it, each with the node's share of its `held`."""
+        """Return the quotas of a node's control group and of the groups above it, each with the node's share of its
+        `held`."""
         top, group = cgroups.find().cpu, self._context.nodes[node].group
         if top is None or group is None:
             return []

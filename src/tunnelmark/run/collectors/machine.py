@@ -1,7 +1,7 @@
 """Measures how much of the whole machine was in use: all of its cores, and its memory.
 
-Published studies say of their machines that no resource was used up; so this can be checked. While a lab is up, loops of
-our own keep the cores awake; the time that these loops use counts as idle.
+Published studies say of their machines that no resource was used up; so this can be checked. While a lab is up, loops
+of our own keep the cores awake; the time that these loops use counts as idle.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def memory_used(text: str) -> float:
 
 
 def cores_used(first: dict[int, tuple[float, float]], last: dict[int, tuple[float, float]], took: float) -> float:
-    """Return the per cent of the cores' time that was used in `took` seconds; time that the hypervisor took does not count.
+    """Return the per cent of the cores' time that was used in `took` seconds; time that the hypervisor took does not
+    count.
 
     `first`, `last`: by core, its (idle, stolen) seconds at the begin and at the end.
     """

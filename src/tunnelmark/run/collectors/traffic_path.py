@@ -1,8 +1,8 @@
 """Finds which path the traffic took on the underlay: from end to end, or through a third node; and whether it used TCP.
 
 Both ends note who sent the packets that reach their cards (a sample of them if there are many). If more bytes arrive
-inside the tunnel than came from the other end outside, the rest took another path. Each look is judged on its own: what a
-tunnel adds to small packets in some looks may be as many bytes as took another path in others. Other packets of third
+inside the tunnel than came from the other end outside, the rest took another path. Each look is judged on its own: what
+a tunnel adds to small packets in some looks may be as many bytes as took another path in others. Other packets of third
 nodes do not count, because they bring nothing inside. If the workload has traffic between further nodes, as in a ring,
 packets of each of them count as direct. So do packets from a router that translates the other end's address and, in a
 cascade, from the address that the last tunnel's packets come from.
@@ -45,8 +45,8 @@ BRIEF = 1 << 11
 """The same for the bytes between two looks."""
 
 EVERY, TURN, MANY = 0.1, 10, 10_000
-"""`EVERY`: seconds between two looks. From `MANY` packets a second on, only one of `TURN` looks samples packets: while a
-socket listens, each packet costs its node some ten nanoseconds, even if it is not sampled."""
+"""`EVERY`: seconds between two looks. From `MANY` packets a second on, only one of `TURN` looks samples packets: while
+a socket listens, each packet costs its node some ten nanoseconds, even if it is not sampled."""
 
 _WANTED = 64  # so many sampled packets of a look suffice to say who sent most of its packets
 _TCP = 6
@@ -86,9 +86,9 @@ def totals(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Return the bytes by path: first as this look alone shows them, then with the help of earlier looks.
 
-    `arrived`: what arrived at each end in one look. `others`: for each end, the name of the other end. `backlogs`: for each
-    end, the bytes that earlier looks saw outside and not yet inside; this look is added to them. Bytes inside that no
-    sender's bytes explain are counted for neither path.
+    `arrived`: what arrived at each end in one look. `others`: for each end, the name of the other end. `backlogs`: for
+    each end, the bytes that earlier looks saw outside and not yet inside; this look is added to them. Bytes inside that
+    no sender's bytes explain are counted for neither path.
     """
     late = {"direct": 0.0, "relayed": 0.0}
     found = dict.fromkeys(("inside", "outside", "direct", "relayed", "over_tcp"), 0.0)
@@ -109,7 +109,8 @@ def totals(
 
 
 def shares(bytes_: Mapping[str, float], least: int = LEAST) -> dict[str, float]:
-    """Return the shares in per cent, by metric, of what `totals` counts; {} if fewer than `least` bytes arrived inside."""
+    """Return the shares in per cent, by metric, of what `totals` counts; {} if fewer than `least` bytes arrived
+    inside."""
     inside, outside = bytes_["inside"], bytes_["outside"]
     if inside < least or not outside:
         return {}
@@ -121,7 +122,8 @@ def shares(bytes_: Mapping[str, float], least: int = LEAST) -> dict[str, float]:
 
 
 def directly_from(series: Sequence[Sample]) -> float | None:
-    """Return the time from which on all traffic was direct (see `direct_from`), from the series of shares; None if never."""
+    """Return the time from which on all traffic was direct (see `direct_from`), from the series of shares; None if
+    never."""
     looks: dict[float, dict[str, float]] = {}
     for sample in series:
         if sample.time is not None:
@@ -158,8 +160,8 @@ class _End:
         """Return what arrived since the last look, divided by sender as the sampled packets are.
 
         Bytes that came while no packets were sampled are divided as the looks before and after them together, by their
-        bytes. So a single packet of a third node, seen alone because the traffic has ended, does not decide about all that
-        came before. The `last` look has no look after it.
+        bytes. So a single packet of a third node, seen alone because the traffic has ended, does not decide about all
+        that came before. The `last` look has no look after it.
         """
         now = self._look()
         if now[0] < self._before[0]:  # the overlay's interface is a new one, which counts from zero
@@ -192,7 +194,8 @@ class _End:
         return found
 
     def _tune(self, rate: float) -> None:
-        """Sample as many packets as are needed at this rate (packets per second); of a fast stream only in some looks."""
+        """Sample as many packets as are needed at this rate (packets per second); of a fast stream only in some
+        looks."""
         self._looks += 1
         for sampler in self._samplers:
             if rate > MANY and self._looks % TURN:

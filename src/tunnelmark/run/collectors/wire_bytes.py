@@ -1,8 +1,8 @@
 """Compares the traffic outside the tunnel with that inside: bytes, packets, fragments, and the sizes of sent packets.
 
 Bytes are those of IP packets with their headers, but without Ethernet headers, so direct has 1 byte outside per byte
-inside by construction. If an interface takes super-packets (a VPN's, or a card with offloads), the wire packets that they
-represent are counted, with their repeated headers, as `linux.packet_sizes` sees them.
+inside by construction. If an interface takes super-packets (a VPN's, or a card with offloads), the wire packets that
+they represent are counted, with their repeated headers, as `linux.packet_sizes` sees them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from tunnelmark.run.collectors import _counts
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, Turn, both
 
 CLASSES = (128, 256, 512, 1024, 1518)
-"""Upper ends of the size classes, in bytes of an Ethernet frame, as in RFC 2544; the last has full IP packets of 1,500."""
+"""Upper ends of the size classes, in bytes of an Ethernet frame, as in RFC 2544; the last has full IP packets of
+1,500."""
 
 METRICS = (
     Metric("wire_bytes_per_byte", "", "bytes outside per byte inside", "lower"),
@@ -39,11 +40,12 @@ METRICS = (
 FILE = "watch.wire.json"
 TOO_LITTLE = "less than 10 packets a second passed the overlay"
 FEW = 10
-"""The least packets per second inside for which the overhead is reported: with fewer, most packets are the VPN's own."""
+"""The least packets per second inside for which the overhead is reported: with fewer, most packets are the VPN's
+own."""
 
 EVERY, TURN, MANY = 0.1, 10, 10_000
-"""`EVERY`: seconds between two looks at the number of sent packets. From `MANY` packets a second on, sizes are counted only
-after one of `TURN` looks: that costs the sender about 0.1 us per packet, and direct needs 0.5 us for a packet."""
+"""`EVERY`: seconds between two looks at the number of sent packets. From `MANY` packets a second on, sizes are counted
+only after one of `TURN` looks: that costs the sender about 0.1 us per packet, and direct needs 0.5 us for a packet."""
 
 _FCS = 4  # bytes that end a frame on a real wire, and count in its size there
 
