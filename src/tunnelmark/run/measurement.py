@@ -51,8 +51,8 @@ class Clock:
 
     @contextmanager
     def phase(self, name: str, shown: str = "") -> Iterator[None]:
-        """Add the seconds that the `with` block takes to a phase, even if it raises. `shown`: the phase's name for
-        `told`."""
+        """Add the seconds that the `with` block takes to a phase, even if it raises. `shown`:
+        the name that progress shows."""
         begun = time.monotonic()
         self.told(shown or name)
         try:
@@ -222,7 +222,7 @@ async def _grade(lab: Lab, spec: TrialSpec, evidence: Evidence) -> Graded:
     """Return the trial's grade, by what the link and the machine did; raises TrialVoid if it is void."""
     reports = await lab.link_reports()
     evidence.counted = LinkCounts.of(reports)
-    if (trouble := emulator_health.trouble(reports, evidence.away)) is not None:  # packets that no profile asked to drop
+    if (trouble := emulator_health.trouble(reports, evidence.away)) is not None:  # unasked drops
         raise TrialVoid(trouble, hint=_LATE)
     metrics = spec.workload.metrics_with(spec.use_options)
     graded = grades.graded(metrics, lab.profile, grades.met(reports, evidence.host))

@@ -31,7 +31,7 @@ drivers/net/tun.c)."""
 
 _PING_INTERVAL = "0.01"  # seconds between readiness pings; bounds the error of the time to first packet
 _FEW = 12  # up to so many nodes, all pairs ping each other
-_ASK_EVERY, _ASK_TIMES = 10, 100_000  # neighbour requests until the first packet: milliseconds between two, and their number
+_ASK_EVERY, _ASK_TIMES = 10, 100_000  # neighbour requests until the first packet: ms between two, their number
 
 # By default a neighbour request is sent once a second, up to three times (arp(7)). If a VPN that is not up yet loses
 # one, the first packet would be a second late. The script prints the settings that were in force before.
@@ -98,7 +98,7 @@ class RunningDeployment:
         self.bare = all(overlay.interface == UNDERLAY_INTERFACE for overlay in deployment.overlays.values())
         overlay_interfaces.check(deployment)
         self.interface = {node: overlay.interface for node, overlay in deployment.overlays.items()}
-        self._overlay = dict(self.interface)  # the VPN's own interfaces; `interface` changes if an inner network is made
+        self._overlay = dict(self.interface)  # the VPN's own interfaces; an inner network replaces `interface`
         self._overlay_address: dict[str, IPv4Address | IPv6Address] = {}
         self._interfaces = Interfaces(lab, self.interface)
         self.address: dict[str, IPv4Address | IPv6Address] = {}

@@ -1,5 +1,4 @@
-"""Defines the interface of a collector, which reads counters of the nodes during a trial's traffic and reports its
-cost.
+"""Defines the interface of a collector: it reads counters of the nodes during a trial's traffic, and reports its cost.
 
 A collector is one module of this package that defines `COLLECTOR`; it is registered by being there. It declares its
 metrics as a workload does, and `watch` makes a `Sampler` for one trial:

@@ -5,9 +5,9 @@ It has no metrics: its figures are not compared between arms, but explain what l
 (`analyse.bottleneck`). They are recorded as `limits` of the attempt. Their names end in `source` or `target`, the node
 that they are about:
 
-    core_         share of the time (0 to 1) in which its busiest core had work of any kind, or a quota held the node back;
+    core_         share of the time (0 to 1) in which its busiest core had work of any kind, or a quota held it back;
                   or, if that is more, the share of the quota's periods in which it was used up
-    used_         share of its cores' time that its own work and that of nodes on the same cores took, or a quota held back
+    used_         share of its cores' time that its work and that of nodes on the same cores took, or a quota held back
     waited_       share of the time in which it had work, but none of it ran, because others had its core; 0 where the
                   kernel does not count that (`cpu.pressure`), or a node has several cores
     thread_       share of the time in which the busiest thread of the VPN's daemons ran
@@ -15,15 +15,15 @@ that they are about:
     sent_, got_   packets that entered the overlay here, and that left it here; a super-packet counts as one
     sent_size_, got_size_   their mean size in bytes, which tells where packets were merged on the way
     out_          packets that left on the underlay
-    drop_tun_     packets that tunnel interfaces (the overlay's, and those below it) dropped because their queue was full
+    drop_tun_     packets that tunnel interfaces (the overlay's, and those below) dropped because their queue was full
     drop_card_    packets that its underlay interfaces dropped
     drop_softnet_ packets that the receive queues of its cores dropped
     drop_rcvbuf_  datagrams that found the receive buffer of a socket of the VPN full
     drop_rcvbuf_app_   the same of the workload's sockets
     drop_sndbuf_  datagrams that found a send buffer full
-    drop_link_    packets sent from here that the queue of a link dropped; drop_lossy_: that were lost by a link's profile
+    drop_link_    packets sent from here that the queue of a link dropped; drop_lossy_: that a link's profile lost
     tcp_busy_     share of the time with traffic in which the streams from here had data to send (see `_streams.busy`)
-    tcp_window_, tcp_buffer_   shares of that busy time in which the receiver's window, or the sender's buffer, limited them
+    tcp_window_, tcp_buffer_   shares of that busy time in which receiver's window, or sender's buffer, limited them
     tcp_rate_     bit/s delivered by all of them, as the kernel measured last
 
 `emulator` is how many cores the middle node's programs used. Shares and rates are *typical*: the median over intervals
