@@ -26,13 +26,15 @@ UNVERIFIED = "`tunnelmark check-link PROFILE` shows every line; keep the machine
 
 def folder_of(trial: str, number: int) -> str:
     """Return the name of the folder for an attempt's raw output: the trial's id; from the second attempt on,
-    `id~number`."""
+    `id~number`.
+    """
     return trial if number == 1 else f"{trial}~{number}"  # no name in an id has this sign
 
 
 def stem(message: str) -> str:
     """Return the message with its numbers replaced by "…", so that attempts that ended for one reason have the same
-    text."""
+    text.
+    """
     return _FIGURES.sub("…", message)
 
 
@@ -118,5 +120,6 @@ class Attempt:
     @property
     def wanting(self) -> bool:
         """Whether the laboratory is to blame that a primary value is missing. False for a failure, which is the
-        VPN's."""
+        VPN's.
+        """
         return self.outcome == "void" or (self.outcome == "ok" and self.graded is not None and self.graded.wanting)

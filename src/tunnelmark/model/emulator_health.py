@@ -60,7 +60,8 @@ def trouble(reports: Sequence[Mapping[str, Any]], away: Collection[str] = ()) ->
 
 def whose(direction: Mapping[str, Any]) -> str:
     """Say how late a direction's packets were without the machine's pauses; "" if no pause explains any of the
-    lateness."""
+    lateness.
+    """
     late, own = direction["lateness_us"], direction.get("own_lateness_us")
     if own is None or own["max"] >= late["max"]:
         return ""

@@ -1,5 +1,6 @@
 """Defines a metric, and one value of it: plain data that workloads and collectors declare and every later stage
-uses."""
+uses.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ DRIFTS = Metric(
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One value of a metric. `time`: for a value of a series, seconds since the window began; None if it is for the
-    whole."""
+    whole.
+    """
 
     metric: str
     value: float

@@ -51,7 +51,8 @@ class Pace:
 @dataclass(frozen=True, slots=True)
 class Train:
     """A train of packets, faster than the rate: their number, the seconds between two, bytes of content, packets per
-    call."""
+    call.
+    """
 
     count: int
     interval: float

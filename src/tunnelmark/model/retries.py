@@ -21,7 +21,8 @@ again."""
 @dataclass(frozen=True, slots=True)
 class Retries:
     """How many attempts a trial has had, and whether one of them settled it: by a usable result, or by the VPN's own
-    failure."""
+    failure.
+    """
 
     count: int
     settled: bool
@@ -56,14 +57,16 @@ class RetryLedger:
 
     def wanting(self, trials: Iterable[Trial]) -> list[Trial]:
         """Return the trials that were attempted, are not settled, and may be attempted again, in the order to try
-        them."""
+        them.
+        """
         most = self._plan.study.attempts
         found = [trial for trial in trials if 0 < self._of(trial).count < most and not self._of(trial).settled]
         return again(self._plan.study, found)[: max(self._spare, 0)]
 
     def replacement(self, number: int) -> list[Trial]:
         """Return the trials of the replacement block `number` (from 1): all arms of each setting with too few whole
-        blocks."""
+        blocks.
+        """
         study = self._plan.study
         block = replacement(study, number, len(self._plan.trials))
         known = [*self._plan.trials, *(trial for early in range(1, number) for trial in replacement(study, early, 0))]
@@ -76,7 +79,8 @@ class RetryLedger:
 
     def settled(self, trials: Iterable[Trial]) -> Collection[str]:
         """Return the ids of the trials that get no other attempt: they are settled, or have had as many as the study
-        allows."""
+        allows.
+        """
         return {
             trial.id
             for trial in trials

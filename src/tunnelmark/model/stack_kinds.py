@@ -1,5 +1,6 @@
 """Classifies recorded stacks by the work that they show, by the names of kernel functions, which are the same for all
-VPNs."""
+VPNs.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Describes as plain data what is done on a node: files, commands and daemons, and the conditions that are waited
-for."""
+for.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,8 @@ TITLES: Mapping[str, str] = {
 @dataclass(frozen=True, slots=True)
 class Length:
     """The result of a yardstick in nanoseconds: the median (`value`) of its slices, and their quartiles (`low`,
-    `high`)."""
+    `high`).
+    """
 
     value: float
     low: float

@@ -1,5 +1,6 @@
 """Makes the assets that a workload needs, once on a machine, in the user's cache; an asset is complete or does not
-exist."""
+exist.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ _given_up = threading.Event()
 
 def give_up() -> None:
     """Kill the programs that make assets in other threads, and start no more: the command that needed the assets
-    ends."""
+    ends.
+    """
     _given_up.set()
     for group in tuple(_running):
         with contextlib.suppress(ProcessLookupError):
@@ -102,7 +104,8 @@ def _run(
     argv: tuple[str, ...], work: Path, environment: Mapping[str, str], timeout: float
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command to its end. If an error or Ctrl-C ends this call, the command and all that it has started are
-    killed."""
+    killed.
+    """
     process = None
     try:
         with held_back():  # no Ctrl-C until the process to be killed is known

@@ -134,7 +134,8 @@ def nested_in(lab: Lab, overhead: int, asked: int | None = None) -> tuple[Mesh, 
 
 def _inward(lab: Lab, around: Mesh, made: Deployment, tunnel: Mesh) -> tuple[Command, ...]:
     """Return the commands that route a tunnel's packets into the one around it, and the answers to the node where that
-    ends."""
+    ends.
+    """
     outer, client = around.hosts
     hub = tunnel.hub
     into, back = made.overlays[client.name].interface, lab.address_towards(outer.name, hub.name)

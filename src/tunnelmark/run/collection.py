@@ -25,7 +25,8 @@ FILE = "watch.cost.json"
 @dataclass(slots=True)
 class _Post:
     """A collector at work: its sampler (None if it was refused), when its next look is due, and its CPU seconds so
-    far."""
+    far.
+    """
 
     collector: Collector
     sampler: Sampler | None = None
@@ -74,7 +75,8 @@ class Collection:
 
     async def end(self) -> tuple[Sample, ...]:
         """Stop all collectors when the traffic is over, and return what was seen; the times of series count from
-        `begin`."""
+        `begin`.
+        """
         found = await self.found()
         notes, limits, samples = concluded(found, self._context.raw)
         self.notes |= notes

@@ -1,5 +1,6 @@
 """Runs the collectors of a trial whose nodes are on several hosts: each host measures its own nodes, and this joins
-them."""
+them.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ class CollectionOverHosts:
 
     async def end(self) -> tuple[Sample, ...]:
         """Stop all collectors when the traffic is over, and return what was seen; the times of series count from
-        `begin`."""
+        `begin`.
+        """
         answers = await self._ask("end")
         if self._links:
             self.limits |= await self._drops.since()
@@ -80,7 +82,8 @@ class CollectionOverHosts:
 
     async def _ask(self, what: str, **fields: Any) -> dict[str, dict[str, Any]]:
         """Send a request to every host, and return the answers. A host that refuses or is lost does not make a trial
-        fail."""
+        fail.
+        """
         found = {}
         for host, answer in (await self._lab.ask_hosts("collect", what=what, **fields)).items():
             if isinstance(answer, LabError):

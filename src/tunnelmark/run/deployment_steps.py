@@ -1,5 +1,6 @@
 """Carries out the steps of a deployment: writes files, runs commands, starts daemons, copies files from node to
-node."""
+node.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ class DeploymentSteps:
 
     async def stage(self, commands: Sequence[Sequence[str]]) -> None:
         """Run the operator's commands one after the other in the staging folder; SetupFailed if one fails, with its
-        name."""
+        name.
+        """
         if commands:
             await self._lab.middle.write(str(STAGING / ".keep"), "")
         for argv in commands:

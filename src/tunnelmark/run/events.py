@@ -1,5 +1,6 @@
 """Carries out the events of a trial on a deployment, at their times: restarts, reboots, cuts, link flaps, new
-addresses."""
+addresses.
+"""
 
 from __future__ import annotations
 
@@ -196,7 +197,8 @@ class _Hand:
 
     def _relay(self, node: str) -> str:
         """Return the relay, which a node without UDP still reaches by UDP; "" if the relay is the node itself, or an
-        end."""
+        end.
+        """
         topology = self.lab.topology
         ends = topology.nodes[0], topology.nodes[-1]
         return topology.relay if topology.relay not in (*ends, node) else ""

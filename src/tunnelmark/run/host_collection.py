@@ -61,7 +61,8 @@ class HostCollections:
 
     async def _machine(self, lab: HostLab) -> dict[str, float]:
         """Return what this host did besides the lab since `begin`, and its pauses (see `Attempt.host`); {} without
-        `begin`."""
+        `begin`.
+        """
         if (before := self._before.pop(lab.name, None)) is None:
             return {}
         after, seen = interference.glance(lab.cpu_seconds()), await lab.seen()

@@ -1,5 +1,6 @@
 """Measures what the machine did besides the lab during a trial: CPU that other work took, and that the hypervisor
-stole."""
+stole.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class Glance:
 
 def glance(lab: float | None) -> Glance:
     """Read the machine's counters now. `lab`: the CPU seconds that the lab's control groups have used; None if
-    unknown."""
+    unknown.
+    """
     tick = os.sysconf("SC_CLK_TCK")
     # proc_stat(5): user nice system idle iowait irq softirq steal
     user, nice, system, _, _, irq, soft, steal = (int(x) / tick for x in _STAT.read_text().split("\n")[0].split()[1:9])

@@ -86,7 +86,8 @@ def load_of(study: Study, workloads: Mapping[str, Workload[Any]]) -> StudyLoad:
 
 async def examine(labs: Labs, topology: Topology, profile: Profile, load: StudyLoad) -> Fitness:
     """Test a link up to `capacity.TIMES` times; one good test is enough, because what a machine does once, it can
-    do."""
+    do.
+    """
     if backends.backend_of(profile) == "netem" or (profile.only_shaped and not (profile.rate and load.bulk)):
         return Fitness(profile.name, "fits", "nothing of it depends on this machine's speed alone")
     looks: list[CapacityLook] = []

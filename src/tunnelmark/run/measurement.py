@@ -52,7 +52,8 @@ class Clock:
     @contextmanager
     def phase(self, name: str, shown: str = "") -> Iterator[None]:
         """Add the seconds that the `with` block takes to a phase, even if it raises. `shown`:
-        the name that progress shows."""
+        the name that progress shows.
+        """
         begun = time.monotonic()
         self.told(shown or name)
         try:
@@ -256,7 +257,8 @@ def _check_workload_sockets(used: Sequence[str], wanted: str) -> None:
 
 def _check_sender(starved: str, outside: str) -> None:
     """Raise TrialVoid if the sender did not reach its rate and `outside` of its node there is a reason; else it is a
-    result."""
+    result.
+    """
     if starved and outside:
         raise TrialVoid(f"{starved}: {outside}", hint="ask for a lower rate, or try on a quiet machine")
 

@@ -1,5 +1,6 @@
 """Describes a lab's nodes for collectors as plain data, with the addresses by which each end's traffic is
-recognised."""
+recognised.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def described_nodes(
     lab: Lab, tunnel: RunningDeployment, source: str, target: str, further_ends: Collection[str] = frozenset()
 ) -> dict[str, dict[str, Any]]:
     """Return by node, as plain data, the fields of `ObservedNode` that do not depend on the node's host; see
-    `observed`."""
+    `observed`.
+    """
     others = {source: target, target: source}
     return {
         name: {

@@ -46,7 +46,8 @@ class ProgressListener(Protocol):
 
     def phase(self, trial: Trial, name: str) -> None:
         """A trial enters a phase (`model.attempt.PHASES`): the one that has begun, or one that is prepared for
-        later."""
+        later.
+        """
 
     def end(self, attempt: Attempt) -> None:
         """An attempt at a trial has ended, and is written to the disk."""
@@ -59,7 +60,8 @@ class ProgressListener(Protocol):
 
     def longer(self, trials: Sequence[Trial]) -> None:
         """Blocks with these trials are added to the plan, because its ratios are not precise yet or there is time
-        left."""
+        left.
+        """
 
 
 class LinkStates(Protocol):

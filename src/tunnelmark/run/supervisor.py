@@ -82,7 +82,8 @@ class DaemonSupervisor:
 
     async def kill(self, which: Callable[[Daemon], bool]) -> None:
         """Kill the chosen daemons as a crash would, and wait for their ends; `unless_dead` does not report these
-        ends."""
+        ends.
+        """
         ending = [running for running in self._running if which(running.daemon)]
         self._running = [running for running in self._running if running not in ending]
         self._change()

@@ -170,7 +170,8 @@ class RunningDeployment:
 
     async def unless_dead(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         """Wait for `work`, and return its result. DaemonDied as soon as a daemon ends by itself (not by `restart` or
-        `stop`)."""
+        `stop`).
+        """
         return await self._supervisor.unless_dead(work)
 
     async def restart(self, node: str, *, fresh: bool = False, patience: float = STEP_TIMEOUT) -> None:
@@ -254,7 +255,8 @@ class RunningDeployment:
         self, inner: InnerNetwork, ways: Iterable[tuple[str, str]], timeout: float, deadline: float
     ) -> None:
         """Make the inner network on top of the overlay, and wait until a ping was answered inside it in each direction
-        (`ways`)."""
+        (`ways`).
+        """
         self._overlay_address = dict(self.address)
         await together(*(self._make_inside(inner, node) for node in self.address))
         self.address = {**inner_network.addresses(self.address, ipv6=inner.ipv6)}
@@ -294,7 +296,8 @@ class RunningDeployment:
 
     async def _read_address(self, node: str, interface: str, deadline: float) -> IPv4Address | IPv6Address:
         """Wait until the interface has a global address, and return the first one: some VPNs choose addresses
-        themselves."""
+        themselves.
+        """
         while time.monotonic() < deadline:
             shown = await self._lab.nodes[node].run(["ip", "-o", "addr", "show", "dev", interface, "scope", "global"])
             words = shown.stdout.split()
@@ -308,7 +311,8 @@ class RunningDeployment:
 
     async def _ask_often(self, node: str, timeout: float) -> list[str]:
         """Wait for the overlay interface, let it send neighbour requests as often as pings; return the settings
-        before."""
+        before.
+        """
         # It waits longer than its caller, which waits for the answers: the caller's error says more.
         await self._lab.nodes[node].until({"kind": "interface", "name": self.interface[node]}, timeout + STEP_TIMEOUT)
         return await self._ask(node, str(_ASK_EVERY), str(_ASK_TIMES))

@@ -1,5 +1,6 @@
 """Collectors: each module measures what a trial cost its nodes (CPU, memory, packets outside the tunnel); see
-`base`."""
+`base`.
+"""
 
 from __future__ import annotations
 

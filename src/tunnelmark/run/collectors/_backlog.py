@@ -1,5 +1,6 @@
 """Remembers bytes that reached an end outside the tunnel and are not inside yet: a busy daemon may take packets a look
-later."""
+later.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ Bytes that never appear inside, such as headers and a VPN's own packets, are for
 
 class Backlog:
     """The bytes of the last looks at one end that may still appear inside: those that came directly, and through a
-    third node."""
+    third node.
+    """
 
     def __init__(self) -> None:
         self._looks: deque[tuple[float, float]] = deque(maxlen=KEPT)

@@ -1,5 +1,6 @@
 """Reads the kernel's counters of a node and its processes from /proc: interfaces, fragments, memory, context
-switches."""
+switches.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ def wire_packets(card: str, passed: Mapping[str, TrafficCounts]) -> dict[str, fl
 
 def for_each_packet(seen: Collected, done: str, metric: str) -> Collected:
     """For each end, divide the value `done` of the sums by the end's wire packets, and return it as a sample of
-    `metric`."""
+    `metric`.
+    """
     samples, notes = list[Sample](), dict[str, str]()
     for end in ("source", "target"):
         if f"{done}{end}" not in seen.sums:
@@ -170,7 +172,8 @@ def memory(processes: Iterable[int], proc: Path = _PROC) -> Memory:
 @dataclass(frozen=True, slots=True)
 class Switches:
     """Numbers of context switches: the process waited (`voluntary`), or the kernel took the core away
-    (`involuntary`)."""
+    (`involuntary`).
+    """
 
     voluntary: int
     involuntary: int
@@ -178,7 +181,8 @@ class Switches:
 
 def switches(processes: Iterable[int]) -> Switches:
     """Return the context switches of all threads of some processes up to now; those of threads that have ended are
-    missing."""
+    missing.
+    """
     totals = {"voluntary": 0, "nonvoluntary": 0}
     for process in processes:
         try:

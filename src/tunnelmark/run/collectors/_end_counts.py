@@ -1,5 +1,6 @@
 """Counts sent, received and dropped packets at a trial's two ends: interfaces, receive queues of cores, socket
-buffers."""
+buffers.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _UNDERLAY = "eth"  # what the lab's names of underlay interfaces begin with
 
 class EndCounts:
     """Reads the counters by the names of the module `limits`; where `limits` has a mean size or `wire_`, they are
-    bytes."""
+    bytes.
+    """
 
     def __init__(self, context: CollectorContext) -> None:
         """Note which UDP sockets are the VPN's: make it while nothing but the VPN's daemons runs on the nodes."""

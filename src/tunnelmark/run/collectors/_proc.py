@@ -1,5 +1,6 @@
 """Parses the kernel's counters of places where packets are lost or wait: interfaces, sockets, softnet queues, TCP.
-Pure."""
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def softnet_drops(text: str) -> dict[int, int]:
 
 def idle(text: str, tick: int) -> dict[int, tuple[float, float]]:
     """Return by core the seconds that it was idle (idle, iowait), and that the hypervisor took (steal), from
-    /proc/stat."""
+    /proc/stat.
+    """
     found = {}
     for line in text.splitlines():
         if match := re.match(r"cpu(\d+) ", line):

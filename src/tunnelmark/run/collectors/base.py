@@ -98,7 +98,8 @@ class CollectorContext:
     @property
     def ends(self) -> dict[str, str]:
         """The nodes whose cost is reported, by the end of a metric's name: `source` and `target`, as far as they are
-        here."""
+        here.
+        """
         both = {"source": self.source, "target": self.target}
         return {end: node for end, node in both.items() if node in self.nodes}
 
@@ -129,7 +130,8 @@ class CollectorContext:
 
     def proc(self, node: str, path: str) -> str:
         """Return the text of a file of the agent's /proc folder, such as the node's `net/dev`; OSError if it does not
-        exist."""
+        exist.
+        """
         return Path(f"/proc/{self.nodes[node].agent}", path).read_text()
 
     def now(self) -> float:

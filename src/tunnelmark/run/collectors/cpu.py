@@ -206,7 +206,8 @@ class _Cpu:
     @staticmethod
     def _cpu(before: _Look, after: _Look, node: str) -> float:
         """Return a node's CPU in milliseconds per second; the kernel's work is included on cores that only this node
-        uses."""
+        uses.
+        """
         seconds = after.used[node].total - before.used[node].total
         if node in after.kernel:
             seconds += after.kernel[node].since(before.kernel[node]).seconds
@@ -232,7 +233,8 @@ class _Cpu:
 
 def conclude(seen: Collected) -> Collected:
     """Return the CPU per packet of each end, and per gigabyte that of other nodes, of the links, and of shared cores'
-    kernel."""
+    kernel.
+    """
     sums = seen.sums
     samples, notes = list[Sample](), dict[str, str]()
     for end in ("source", "target"):

@@ -32,7 +32,8 @@ _PROC = Path("/proc")
 @dataclass(frozen=True, slots=True)
 class NodeCpu:
     """CPU seconds of a node up to now: of each daemon that still runs (by process), of the agent, and of the control
-    group."""
+    group.
+    """
 
     daemons: Mapping[int, float]
     agent: float

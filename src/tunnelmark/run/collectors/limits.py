@@ -75,7 +75,8 @@ class _Look:
 @dataclass(frozen=True, slots=True)
 class _Work:
     """CPU seconds up to now: of tasks by node, of softirq work by core, and of softirq work that is billed nowhere, by
-    core."""
+    core.
+    """
 
     tasks: dict[str, float]
     softirqs: dict[int, float]
@@ -153,7 +154,8 @@ class _Limits:
 
     def _core(self, before: _Look, after: _Look, end: str) -> float:
         """Return the share of the time, without what the hypervisor took, in which the busiest core of a node was not
-        idle."""
+        idle.
+        """
         shares = []
         for core in self._context.nodes[self._context.ends[end]].cores:
             if core not in after.rested:
@@ -173,7 +175,8 @@ class _Limits:
 
     def _waited(self, before: _Look, after: _Look, end: str) -> float:
         """Return the share of the time in which a node had work and others had its core, without what a quota held
-        back."""
+        back.
+        """
         waited, held = after.waited[end] - before.waited[end], after.held[end] - before.held[end]
         return min(max((waited - held) / _took(before, after), 0.0), 1.0)
 
@@ -248,7 +251,8 @@ class _Limits:
 
     def _used(self, node: str, work: _Work) -> float:
         """Return the CPU seconds of a node, of nodes on the same cores, and of these cores' softirq work that is not
-        billed."""
+        billed.
+        """
         tasks = sum(work.tasks.get(name, 0.0) for name in self._sharing[node])
         cores = set(self._context.nodes[node].cores)
         return tasks + sum(counts.get(core, 0.0) for counts in (work.softirqs, work.unbilled) for core in cores)
@@ -270,7 +274,8 @@ class _Limits:
 
     def _quotas(self, node: str) -> list[tuple[float, _proc.Quota]]:
         """Return the quotas of a node's control group and of the groups above it, each with the node's share of its
-        `held`."""
+        `held`.
+        """
         top, group = cgroups.find().cpu, self._context.nodes[node].group
         if top is None or group is None:
             return []

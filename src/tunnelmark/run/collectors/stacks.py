@@ -179,7 +179,8 @@ def own_cores(cores: Mapping[str, Sequence[int]], ends: Mapping[str, str]) -> di
 
 def unwinding(pids: Iterable[int]) -> str:
     """Choose how callers are found (a key of UNWINDING): "fp" if any of these processes is a Go program, else
-    "dwarf"."""
+    "dwarf".
+    """
     return "fp" if any(is_go(Path(f"/proc/{pid}/exe")) for pid in pids) else "dwarf"
 
 
@@ -222,7 +223,8 @@ def fold(data: Path, prefix: Path, own: Mapping[str, Sequence[int]]) -> dict[str
 
 def _next(source: int, patience: float, what: str) -> bytes:
     """Return the next bytes of a pipe, b"" at its end; TimeoutError, which names `what`, if none come for `patience`
-    seconds."""
+    seconds.
+    """
     if not select.select((source,), (), (), patience)[0]:
         raise TimeoutError(f"perf wrote no {what} for {patience:g} s")
     return os.read(source, 1 << 16)
@@ -244,7 +246,8 @@ def _pass_on(source: int, target: int) -> None:
 
 def _reap(process: subprocess.Popen[bytes]) -> float:
     """Wait until a process ends, kill it if that takes more than `_END` seconds, and return the CPU seconds that it
-    used."""
+    used.
+    """
     deadline = time.monotonic() + _END
     while (ended := os.wait4(process.pid, os.WNOHANG))[0] == 0:
         if time.monotonic() > deadline:

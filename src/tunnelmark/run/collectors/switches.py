@@ -1,5 +1,6 @@
 """Counts the context switches of the VPN's daemons, all threads together: waits, and times when the core was taken
-away."""
+away.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ class _Switches:
 
 def conclude(seen: Collected) -> Collected:
     """Return the context switches per wire packet of each end; if cards split, both ends are needed to count the
-    packets."""
+    packets.
+    """
     return _counts.for_each_packet(seen, DONE, "switches_per_packet")
 
 

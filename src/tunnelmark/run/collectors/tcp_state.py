@@ -38,7 +38,8 @@ NONE = {"tcp": "the workload uses no TCP over the overlay", "tcp_own": "the VPN 
 @dataclass(frozen=True, slots=True)
 class Connection:
     """A TCP connection as `ss -tin` shows it: bytes sent, congestion window in bytes, round-trip time in ms, and
-    counters."""
+    counters.
+    """
 
     local: str
     peer: str
@@ -117,7 +118,8 @@ _VALUES: Mapping[str, Callable[[Connection], float]] = {
 
 def connections(text: str) -> list[Connection]:
     """Return the connections in the output of `ss -tinH`, which has two lines for each: its addresses, and its
-    statistics."""
+    statistics.
+    """
     found, ends = [], ("", "")
     for line in text.splitlines():
         if line[:1].isspace():

@@ -110,7 +110,8 @@ def totals(
 
 def shares(bytes_: Mapping[str, float], least: int = LEAST) -> dict[str, float]:
     """Return the shares in per cent, by metric, of what `totals` counts; {} if fewer than `least` bytes arrived
-    inside."""
+    inside.
+    """
     inside, outside = bytes_["inside"], bytes_["outside"]
     if inside < least or not outside:
         return {}
@@ -123,7 +124,8 @@ def shares(bytes_: Mapping[str, float], least: int = LEAST) -> dict[str, float]:
 
 def directly_from(series: Sequence[Sample]) -> float | None:
     """Return the time from which on all traffic was direct (see `direct_from`), from the series of shares; None if
-    never."""
+    never.
+    """
     looks: dict[float, dict[str, float]] = {}
     for sample in series:
         if sample.time is not None:
@@ -195,7 +197,8 @@ class _End:
 
     def _tune(self, rate: float) -> None:
         """Sample as many packets as are needed at this rate (packets per second); of a fast stream only in some
-        looks."""
+        looks.
+        """
         self._looks += 1
         for sampler in self._samplers:
             if rate > MANY and self._looks % TURN:
