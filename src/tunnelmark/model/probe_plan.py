@@ -36,7 +36,7 @@ _WANDER = 0.5  # seconds by which a train is longer at most where jitter moves i
 _OVERLOAD = 8.0  # a train is sent this many times faster than the rate, but not faster than
 _FAST = 5.0e8  # bit/s: beyond that, packets wait in the middle node's backlog, which is measured as a longer queue.
 _EXCESS = 1.4  # But a train is always this many times faster than the rate: 1.1 (`train.FILLS`), and a reserve
-_SLOWEST = 3.0e8  # bit/s below which a train's sender may fall: it shares its core with the emulator and other work
+_SLOWEST = 3.0e8  # bit/s: a train does not wait for a slower sender, which shares its core with the emulator
 _BATCHES = ((8e8, 16), (2e8, 8))  # (rate in bit/s, packets per system call from that rate on)
 
 

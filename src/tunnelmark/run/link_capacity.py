@@ -37,7 +37,10 @@ allows."""
 
 @dataclass(frozen=True, slots=True)
 class StudyLoad:
-    """The heaviest load of a study: as much as the link carries (`bulk`), or else `offered` bit/s of UDP."""
+    """The heaviest load of a study: as much as the link carries (`bulk`), or else `offered` bit/s of UDP.
+
+    A workload that offers a share of the rate has that share of it.
+    """
 
     bulk: bool
     offered: float = 0.0

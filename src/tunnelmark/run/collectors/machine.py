@@ -1,6 +1,6 @@
 """Measures how much of the whole machine was in use: all of its cores, and its memory.
 
-Published studies say of their machines that no resource was used up; so this can be checked. While a lab is up, loops
+Published studies say of their machines that no resource was used up. While a lab is up, loops
 of our own keep the cores awake; the time that these loops use counts as idle.
 """
 
