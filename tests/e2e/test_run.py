@@ -164,7 +164,7 @@ def test_what_new_writes_works_together_as_it_is(tmp_path: Path):
     assert {trial["arm"]: trial["outcome"] for trial in trials if trial["arm"] in ("meshy", "hubby")} == {
         "meshy": "ok",
         "hubby": "ok",
-    }, [trial["message"] for trial in trials]
+    }, {trial["message"] for trial in trials}
     assert [line for line in done.stdout.splitlines() if line != line.rstrip()] == []
 
 

@@ -230,7 +230,9 @@ class TestAStudy:
         assert "nothing to verify" in gate.explanation
 
     def test_whose_link_nobody_looked_at_has_no_such_gate(self):
-        assert all(gate.name != "the link does what its profile says" for gate in gates(judge(Study(blocks=2).results())))
+        assert all(
+            gate.name != "the link does what its profile says" for gate in gates(judge(Study(blocks=2).results()))
+        )
 
 
 class TestLateness:

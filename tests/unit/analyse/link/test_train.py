@@ -67,6 +67,20 @@ def test_what_a_sender_cannot_fill_is_not_judged():
     assert "90 Mbit/s" in found["rate"].note
 
 
+def test_a_queue_is_not_judged_by_a_train_whose_own_sender_kept_its_rate_down():
+    """As it was seen: 20.7 kB of 512 KiB at 1 Gbit/s, where 986 Mbit/s were sent and, by a pause, 834 Mbit/s arrived.
+
+    Looks without such a pause could not judge the queue at all, so none could put it right, and all trials were void.
+    """
+    slow = train(8.34e7, 4_000, 9.86e7)
+    found = judge_link(SHAPED, observation(slow, slow), "before")
+    assert found.verdict == "verified", found.reason
+    rate, queue = lines(found)["rate"], lines(found)["queue"]
+    assert (rate.ok, queue.ok) == (None, None)
+    assert queue.achieved is not None and queue.low is not None and queue.achieved < queue.low
+    assert rate.note == queue.note == "not judged: the sender reached 99 Mbit/s"
+
+
 def test_a_sender_that_paused_until_the_queue_was_empty_says_nothing_of_the_rate():
     paused, good = train(1e8, 100_000, 3e8, pause=0.02), train(1e8, 100_000, 3e8)
     found = judge_link(SHAPED, observation(paused, good), "before")
