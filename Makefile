@@ -17,7 +17,7 @@ setup: ## install what is missing: Debian packages, a virtual environment, the p
 demo: setup ## run the quick study: eight arms, three workloads, a table and a report
 	@scripts/demo $(ARGS)
 
-packages: setup ## install the VPNs that are built soon, for the tests (tunnelmark packages install --all for the rest)
+packages: setup ## install the VPNs that are built in a few minutes, for the tests (tunnelmark packages install --all for the rest)
 	@$(BIN)/tunnelmark packages install --quick
 
 peers: packages
@@ -41,10 +41,10 @@ contract: setup ## run the contract tests of one VPN or workload: make contract 
 bench: setup ## measure the lab itself
 	@scripts/as-root $(BIN)/python -m pytest bench -o python_files='bench_*.py' -s $(ARGS)
 
-web: ## build the program in the report anew from web/ (needs Node)
+web: ## build the program in the report from web/ (needs Node)
 	@scripts/web
 
-lock: ## write requirements.lock anew from pyproject.toml
+lock: ## write requirements.lock from pyproject.toml
 	@scripts/lock
 
 clean: ## remove the virtual environment, the built emulator and caches, keep results

@@ -23,7 +23,7 @@ from tunnelmark.units import Duration, Rate
 FILLS = 0.95
 """The share of `Profile.carried` that one TCP stream must reach on a shaped link; a study's gate asks the same.
 
-See `workloads.base.Metric.fills` for that gate.
+See `model.metrics.Metric.fills` for that gate.
 """
 
 BARE = Profile("bare", "Unshaped: as fast as this machine forwards", "no figures")

@@ -51,7 +51,7 @@ class ArmInfo:
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """A metric as its workload declared it (see `workloads.base.Metric`)."""
+    """A metric as its workload declared it (see `model.metrics.Metric`)."""
 
     name: str
     unit: str

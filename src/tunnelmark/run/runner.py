@@ -203,7 +203,7 @@ async def carry_out(
         for block, following in zip(added, [*added[1:], []], strict=True):
             await run.block(block, run.ledger.new(following))
     for number in range(1, plan.study.replacements + 1):
-        if extra := await run.provable(run.ledger.replacement(number)):
+        if extra := await run.on_verified_links(run.ledger.replacement(number)):
             listener.more(extra)
             await run.block(extra, [])
 
@@ -256,7 +256,7 @@ class _Run:
             await self._calm()
             await self._in_turn(wanting, following)
 
-    async def provable(self, trials: Sequence[Trial]) -> list[Trial]:
+    async def on_verified_links(self, trials: Sequence[Trial]) -> list[Trial]:
         """Return the trials whose link is verified, after one more check of links that were not."""
         await self._look_again(trials)
         return [trial for trial in trials if self._links.trouble(trial) is None]

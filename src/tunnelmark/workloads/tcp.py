@@ -188,7 +188,7 @@ def _read(outputs: dict[str, str], options: TcpOptions) -> Reading:
     if all(len(flow.received) > 1 for flow in flows):
         samples.append(Sample(DRIFT, fmean(flow.drift() for flow in flows)))
     if len(flows) > 1:
-        samples += [Sample("goodput_least", min(goodputs)), Sample("goodput_most", max(goodputs))]
+        samples += [Sample("goodput_min", min(goodputs)), Sample("goodput_max", max(goodputs))]
     return Reading(
         samples=(*samples, *_series(flows)),
         window=flows[0].seconds(),
@@ -235,8 +235,8 @@ def _metrics(options: TcpOptions) -> tuple[Metric, ...]:
     if options.flows not in ("both", "ring"):
         return _METRICS
     total = Metric("goodput", "bit/s", "TCP goodput of all flows together", "higher", primary=True, fills=0)
-    least = Metric("goodput_least", "bit/s", "TCP goodput of the slowest flow", "higher")
-    most = Metric("goodput_most", "bit/s", "TCP goodput of the fastest flow", "higher")
+    least = Metric("goodput_min", "bit/s", "TCP goodput of the slowest flow", "higher")
+    most = Metric("goodput_max", "bit/s", "TCP goodput of the fastest flow", "higher")
     return (total, *_METRICS[1:], least, most)
 
 

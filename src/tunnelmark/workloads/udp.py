@@ -67,7 +67,7 @@ class _Received(_iperf3.Span):
     packets: int  # by sequence number: those that arrived and those that are missing
     # Below zero when a packet that was missed arrives in a later interval.
     lost_packets: Annotated[int, AfterValidator(_signed)]
-    jitter_ms: float  # RFC 1889, smoothed
+    jitter_ms: float  # interarrival jitter, smoothed (RFC 3550, 6.4.1)
 
 
 class _ReceivedInAll(BaseModel):
@@ -221,7 +221,7 @@ _METRICS = (
     Metric("shortfall", "%", "rate asked for that the sender did not offer", "lower", compare="difference"),
     # iperf3 counts these for the whole run only, so the warm-up is in it.
     Metric("out_of_order", "packets", "datagrams out of order", "lower", compare="difference"),
-    Metric("jitter", "ms", "mean jitter (RFC 1889)", "lower", feels="tail"),
+    Metric("jitter", "ms", "mean interarrival jitter (RFC 3550)", "lower", feels="tail"),
 )
 
 
