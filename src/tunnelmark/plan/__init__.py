@@ -1,1 +1,1 @@
-"""Plan: from a study file and a seed to a checked, ordered list of trials. Pure: no I/O but reading files."""
+"""Turns a study file and a seed into a checked, ordered list of trials. Its only I/O is on plan files."""

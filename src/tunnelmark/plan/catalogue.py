@@ -1,7 +1,7 @@
-"""The catalogue: which VPNs and workloads exist, and which options each takes, handed to the plan as data.
+"""The catalogue: which VPNs and workloads exist, and which options each takes, as data for the plan.
 
-Plan is the first stage and may import neither drivers nor workloads, so the code that loads a
-study passes this in.
+The plan is the first stage and may import neither drivers nor workloads. So the code that loads a
+study hands the catalogue to it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import BaseModel
 class Catalogue:
     """The options model of every VPN and of every workload, by name.
 
-    `variants` are sets of a VPN's options that have a name of their own: the VPN, and the options.
+    `variants`: sets of options that have a name of their own; each is the VPN's name and its options.
     """
 
     vpns: Mapping[str, type[BaseModel]]
@@ -27,22 +27,22 @@ class Catalogue:
 
     cascades: frozenset[str] = (
         frozenset()
-    )  # VPNs of which a node can have several tunnels, with others' networks behind them
+    )  # VPNs that can have several tunnels on one node, with other nodes' networks behind them
 
     programs: Mapping[str, frozenset[str]] = field(
         default_factory=dict
-    )  # by VPN: the programs of all its builds, which an arm may replace by its own
+    )  # by VPN: the programs of all its builds; an arm may run its own in their place
 
     collectors: Mapping[str, bool] = field(
         default_factory=dict
-    )  # by name: whether a study has it unless it says otherwise
+    )  # by name: whether a study that names no collectors has it
 
     @property
     def light(self) -> tuple[str, ...]:
-        """The collectors of a study that names none."""
+        """The names of the collectors that a study has if it names none."""
         return tuple(name for name, light in self.collectors.items() if light)
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """Everything that can be named as a VPN."""
+        """All names that an arm can state as its VPN: VPNs and variants."""
         return (*self.vpns, *self.variants)

@@ -1,7 +1,7 @@
-"""Field types for everything that people write: quantities as text with a unit, and names.
+"""Field types for values that people write: quantities as text with a unit, and names.
 
-Used by the plan files (`study_schema`) and by the options of workloads, so that a duration is written and
-refused in the same way everywhere.
+Plan files (`study_schema`) and the options of workloads both use them, so that a duration is written, and
+refused, in the same way everywhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ JoinedName = Annotated[str, StringConstraints(strict=True, pattern=rf"^{NAME_PAT
 
 
 def _whole_seconds(text: object) -> Duration:
-    """ValueError unless the duration is a whole number of seconds."""
+    """Read a duration; ValueError unless it is a whole number of seconds."""
     duration = Duration.parse(text)
     if not float(duration).is_integer():
         raise ValueError("should be whole seconds such as '2 s': the program that is started takes nothing finer")
@@ -28,12 +28,12 @@ def _whole_seconds(text: object) -> Duration:
 
 
 def _seconds(duration: Duration) -> str:
-    """The duration as text that `Duration.parse` reads: its own text from a minute on is for people only."""
+    """Return the duration as text that `Duration.parse` reads; from a minute on, `str` writes for people only."""
     return f"{float(duration):g} s"
 
 
 def _rate_or_share(text: object) -> Rate | Share:
-    """ValueError unless it is a rate, or a share above zero of the rate of the link."""
+    """Read a rate, or a share above zero of the link's rate; ValueError if the text is neither."""
     if isinstance(text, str) and text.strip().endswith("%"):
         if not (share := Share.parse(text)):
             raise ValueError("should be a share above zero of the link's rate, such as '30 %'")
@@ -43,9 +43,10 @@ def _rate_or_share(text: object) -> Rate | Share:
 
 @dataclass(frozen=True, slots=True)
 class OfPath:
-    """Marks an option `duration` or `warmup` that follows the link where a study does not state it (`plan.lengths`).
+    """Marks an option `duration` or `warmup` that follows from the path if a study does not state it (`plan.lengths`).
 
-    `transfer`: it must hold slow start and enough round trips; `cuts`: only the link's cuts. `default` is the least, in seconds.
+    `of`: what it must be long enough for: `transfer` (slow start, round trips and the path's cuts), or only the `cuts`.
+    `default`: the least value of the option, in seconds.
     """
 
     of: Literal["transfer", "cuts"]
@@ -54,7 +55,7 @@ class OfPath:
 
 RateText = Annotated[Rate, PlainValidator(Rate.parse), PlainSerializer(str)]
 OfLink = Annotated[Rate | Share, PlainValidator(_rate_or_share), PlainSerializer(str)]
-"""A rate, or a share of the rate of the link that a trial runs on; the trial is given the rate (`WorkloadUse.over`)."""
+"""A rate, or a share of the rate of a trial's link. The trial itself gets a rate in bit/s (`WorkloadUse.over`)."""
 
 SizeText = Annotated[Size, PlainValidator(Size.parse), PlainSerializer(str)]
 DurationText = Annotated[Duration, PlainValidator(Duration.parse), PlainSerializer(_seconds)]

@@ -1,4 +1,4 @@
-"""What one direction of a link does to packets, as frozen data; the shapes are those of the emulator (docs/emulator.md).
+"""What one direction of a link does to packets, as frozen data in the shapes of the emulator (docs/emulator.md).
 
 Times are in seconds, shares, probabilities and correlations from 0 to 1, sizes in bytes, rates in bit/s.
 Everything here is checked when it is made from a file (see `profiles`), so later stages trust it.
@@ -13,19 +13,19 @@ from tunnelmark.units import Duration, Rate, Share, Size
 
 NEVER, ALWAYS = Share(0), Share(1)
 FRAME = 1514
-"""Bytes of a full Ethernet frame in memory: 1500 of IP packet and the header."""
+"""Bytes of a full Ethernet frame in memory: an IP packet of 1500 bytes, and the header of 14."""
 
 CODEL_TARGET, CODEL_INTERVAL = Duration(0.005), Duration(0.1)  # RFC 8289
 
 Model = Literal["stated", "netem"]
-"""Whose arithmetic a link follows: exactly what is stated, or netem's."""
+"""How a link applies its figures: exactly as they are stated, or with netem's arithmetic."""
 
 Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]
 
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """A stage that strikes packets at random; `correlation` is that with the decision before."""
+    """A stage that strikes packets at random. `correlation`: that of a decision with the one before it."""
 
     probability: Share
     correlation: Share = NEVER
@@ -35,7 +35,8 @@ class Chance:
 class GilbertElliott:
     """Loss in a good and a bad state (Gilbert 1960, Elliott 1963).
 
-    `p` goes from good to bad, `r` back; `h` is the share delivered in the bad state, `k` in the good one.
+    `p`: the chance, at each packet, to go from the good to the bad state; `r`: to go back.
+    `h`: the share of packets that the bad state delivers; `k`: that of the good state.
     """
 
     p: Share
@@ -45,7 +46,7 @@ class GilbertElliott:
 
     @property
     def lost(self) -> float:
-        """The share of packets that are lost in the long run; with no way out of the good state, what that one loses."""
+        """The share of packets that are lost in the long run. If `p` is 0, it is the loss of the good state."""
         bad = (
             self.p / (self.p + self.r) if self.p + self.r else 0.0
         )  # the share of packets in the bad state (Gilbert 1960)
@@ -54,7 +55,10 @@ class GilbertElliott:
 
 @dataclass(frozen=True, slots=True)
 class FourState:
-    """netem's `loss state`: 1 delivers, 2 delivers inside a burst, 3 loses inside a burst, 4 loses alone."""
+    """netem's `loss state`: state 1 delivers, 2 delivers inside a burst, 3 loses inside a burst, 4 loses one packet.
+
+    `p13`: the chance to go from state 1 to state 3, and so on.
+    """
 
     p13: Share
     p31: Share
@@ -65,7 +69,7 @@ class FourState:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A recorded loss, packet by packet: `0` is delivered, `1` is lost."""
+    """Recorded losses, a character a packet: `0` is delivered, `1` is lost. `repeat`: it begins again at its end."""
 
     pattern: str
     repeat: bool = True
@@ -73,10 +77,11 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """Loss in bursts that have a length in time, whatever is sent meanwhile (Gilbert's two states, with exponential times).
+    """Loss in bursts whose length is a time, however many packets are sent meanwhile.
 
-    `burst` is their mean length, `every` the mean time from the start of one to the start of the next. `probability` is the
-    share of packets lost in a burst, `outside` that between bursts.
+    The model is Gilbert's two states, with exponentially distributed times in each.
+    `burst`: the mean length of a burst. `every`: the mean time from the start of one to the start of the next.
+    `probability`: the share of packets that are lost in a burst. `outside`: the share between bursts.
     """
 
     burst: Duration
@@ -86,7 +91,7 @@ class Bursts:
 
     @property
     def share(self) -> float:
-        """The share of the time in bursts."""
+        """The share of time that is inside bursts."""
         return float(self.burst / self.every)
 
     @property
@@ -100,12 +105,12 @@ Loss = Chance | GilbertElliott | FourState | Bursts | Pattern
 
 @dataclass(frozen=True, slots=True)
 class Jitter:
-    """Variation of the delay: `size` is half the width of `uniform` and the standard deviation of the others.
+    """Variation of the delay. `size`: half the width of a `uniform` distribution, the standard deviation of others.
 
-    With `correlation_time` it is a process in time, the same for all packets of a moment: the normal variable below the
-    distribution is correlated by 1/e with what it was so long ago. Without, each packet has its own, and
-    `correlation` is that with the packet before. `keep_order`: a packet never leaves before the one offered before it.
-    netem's jitter cannot keep the order.
+    With `correlation_time` the jitter is a process in time: all packets of one moment have the same. It follows a
+    normal variable whose correlation with itself falls to 1/e after that time. Without it, each packet has a jitter of its own,
+    and `correlation` is that with the packet before.
+    `keep_order`: a packet never leaves before one that entered earlier. netem's jitter cannot keep the order.
     """
 
     size: Duration
@@ -117,7 +122,7 @@ class Jitter:
 
 @dataclass(frozen=True, slots=True)
 class Reordering:
-    """Packets that skip the delay and so overtake; `gap` - 1 packets after each are safe from it (netem)."""
+    """Packets that skip the delay, and so overtake. The `gap` - 1 packets after each of them cannot skip it (netem)."""
 
     probability: Share
     correlation: Share = NEVER
@@ -126,7 +131,7 @@ class Reordering:
 
 @dataclass(frozen=True, slots=True)
 class Codel:
-    """CoDel (RFC 8289): drops before the queue is full."""
+    """CoDel (RFC 8289): it drops packets before the queue is full."""
 
     target: Duration = CODEL_TARGET
     interval: Duration = CODEL_INTERVAL
@@ -134,7 +139,7 @@ class Codel:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A rate that was recorded as Mahimahi does: a millisecond for each opportunity to send `bytes`, begun again."""
+    """A rate recorded as by Mahimahi: `at_ms` is the time of each chance to send `bytes`. At its end it begins again."""
 
     at_ms: tuple[int, ...]
     bytes: int = 1514
@@ -142,9 +147,10 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Blackout:
-    """A window in which everything that enters is lost; `every` None: once. Times from the link's zero.
+    """A time in which every packet that enters the link is lost. Times count from the link's zero.
 
-    `start` None: what comes `every` so often begins anywhere in its period, drawn for each block.
+    `every`: the time from the start of one to the start of the next; None: it comes once.
+    `start`: when the first begins; None: that is drawn for each block, anywhere in the period `every`.
     """
 
     start: Duration | None
@@ -154,7 +160,10 @@ class Blackout:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleStep:
-    """A change at a time of the schedule: stages set, stages taken out, the link cut (`down`) or as before (None)."""
+    """A change at one time of a schedule: the stages in `set` are replaced, those in `clear` removed.
+
+    `down`: True cuts the link, False ends the cut, None leaves it as it is.
+    """
 
     at: Duration
     set: Direction
@@ -164,7 +173,7 @@ class ScheduleStep:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Changes with time; with `repeat` they begin again with the direction's own stages."""
+    """Changes of stages with time. After `repeat` seconds they begin again, with the stages of the direction itself."""
 
     steps: tuple[ScheduleStep, ...]
     repeat: Duration | None = None
@@ -172,10 +181,10 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """What happens to packets that go one way; what is None does not happen.
+    """What happens to packets in one direction of a link. A stage that is None does not happen.
 
-    `queue` (bytes) and `queue_packets` bound what waits in front of the rate; `limit` is netem's, in packets
-    that may be delayed; `overhead` is added to each packet's length before the rate counts it.
+    `queue` (bytes) and `queue_packets` limit what waits in front of the rate. `limit` is netem's: the packets that it
+    may hold at a time. `overhead`: bytes that are added to each packet's length before the rate counts it.
     """
 
     delay: Duration | None = None
@@ -196,20 +205,20 @@ class Direction:
 
     @property
     def only_shaped(self) -> bool:
-        """Whether there is nothing but a rate and a queue in bytes (with an overhead), or nothing at all: what a kernel shaper can do."""
+        """Whether a kernel shaper can do it: it has at most a rate, a queue in bytes and an overhead."""
         shaped = Direction(rate=self.rate, queue=self.queue, overhead=self.overhead)
         return self == shaped
 
     @property
     def carried(self) -> Rate | None:
-        """The bit/s of full frames, as they are in memory, that remain of the rate after the `overhead` of each."""
+        """The bit/s of full frames (`FRAME`) that the rate carries with the `overhead` of each; None without a rate."""
         return None if self.rate is None else Rate(round(self.rate * FRAME / (FRAME + self.overhead)))
 
     def stages(self) -> dict[str, Any]:
-        """What is stated, by name."""
+        """Return what is stated, by name: every field that differs from `NOTHING`."""
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in named.items() if value != getattr(NOTHING, name)}
 
 
 NOTHING = Direction()
-"""As fast as the machine, with nothing done to packets."""
+"""A direction that does nothing to packets, and is as fast as the machine."""

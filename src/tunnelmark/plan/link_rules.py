@@ -1,4 +1,7 @@
-"""Rejects link settings that cannot be delivered, with the key and the allowed values. The emulator checks the same rules (docs/emulator.md)."""
+"""Refuses link settings that cannot be delivered, and names the key and the allowed values.
+
+The emulator checks the same rules (docs/emulator.md).
+"""
 
 from __future__ import annotations
 
@@ -25,28 +28,29 @@ from tunnelmark.plan.problems import Location, Problems
 from tunnelmark.units import Duration, Share
 
 Where = Callable[..., Location]
-"""The place in the file of a key of the direction, and of keys in it: `where("jitter", "size")`."""
+"""Returns where a key of a direction is in the file, for errors: `where("jitter", "size")`."""
 
 STAGES = ("loss", "duplication", "corruption", "rate", "delay", "jitter", "reordering")
-"""The names of stages that a step of a schedule may clear; `rate` is everything about rate and queue."""
+"""The stages that a step of a schedule may clear. `rate` clears all keys of rate and queue (`_RATE_KEYS`)."""
 
 _LEAST = {"uniform": -1.0, "pareto": -0.71}
-"""The least value of a jitter in multiples of its size; the others reach below zero now and then and are clipped there."""
+"""The least value of a jitter, as a multiple of its size. With other distributions a delay below zero becomes zero."""
 
 SMOOTH = 10
-"""The least correlation time of a jitter that keeps the order, in multiples of its size.
+"""The least correlation time of a jitter that keeps the order, as a multiple of its size.
 
-The delay then falls by less than the time that passes, nearly always, so that no packet waits for the one before it: at any
-packet rate the mean is at most 0.004 sizes above the stated one (pareto, the worst; `bench/links_in_time.py --least`).
+The delay then nearly always falls by less than the time that passes, so packets hardly ever wait for those before
+them. At any packet rate the mean delay is at most 0.004 sizes above the stated one (pareto, the worst;
+`bench/links_in_time.py --least`).
 """
 
-_SHORTEST = Duration(100e-6)  # what the emulator bears (docs/emulator.md)
+_SHORTEST = Duration(100e-6)  # the shortest mean time in or between bursts that the emulator accepts (docs/emulator.md)
 
 _RATE_KEYS = ("rate", "rate_trace", "queue", "queue_packets", "codel", "overhead")
 
 
 def check(direction: Direction, model: Model, where: Where, problems: Problems) -> None:
-    """Note everything that cannot be delivered."""
+    """Note in `problems` every setting of the direction that cannot be delivered."""
     _stages(direction, model, where, problems)
     if direction.limit is not None and model != "netem":
         problems.add(where("limit"), "belongs to the netem model", "bound the queue with queue or queue_packets")
@@ -198,9 +202,9 @@ def _schedule(direction: Direction, schedule: Schedule, model: Model, where: Whe
 
 
 def after(direction: Direction, step: ScheduleStep) -> Direction:
-    """The direction after one step of its schedule: `set` replaces whole stages, and `clear` removes stages."""
+    """Return the direction after one step of its schedule: `set` replaces whole stages, and `clear` removes stages."""
     changes = dict(step.set.stages())
-    if any(key in changes for key in _RATE_KEYS):  # a stage is replaced whole
+    if any(key in changes for key in _RATE_KEYS):  # all keys of rate and queue are one stage, which is replaced whole
         changes = {key: getattr(step.set, key) for key in _RATE_KEYS} | changes
     for name in step.clear:
         for key in _RATE_KEYS if name == "rate" else (name,):
@@ -216,11 +220,11 @@ _KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "four-state": (("p13",), ("p31", "p32", "p23", "p14")),
     "pattern": (("pattern",), ("repeat",)),
 }
-"""The keys of a kind of loss: those that it needs, and those that it may have."""
+"""For each kind of loss: the keys that it needs, and those that it may have."""
 
 
 def loss_of(kind: str, given: dict[str, Any], where: Where, problems: Problems) -> Loss | None:
-    """The loss that the keys `given` state; None with the problems noted."""
+    """Return the loss that the keys in `given` state; None, with the problem noted, if they do not fit the kind."""
     needed, optional = _KINDS[kind]
     for key in given:
         if key not in (*needed, *optional):
@@ -233,7 +237,7 @@ def loss_of(kind: str, given: dict[str, Any], where: Where, problems: Problems) 
             return None
     kinds = {"bursts": Bursts, "gilbert-elliott": GilbertElliott, "four-state": FourState, "pattern": Pattern}
     made: Any = kinds.get(kind, Chance)
-    # netem's defaults: what is left of leaving the state the other way.
+    # netem's defaults: r is 1 - p, and p31 is 1 - p13.
     for wanted, known in (("r", "p"), ("p31", "p13")):
         if known in given:
             given = {wanted: Share(1 - given[known])} | given

@@ -1,7 +1,7 @@
-"""What a profile file may hold: its shape, field by field.
+"""Defines the tables and keys that a profile file may have.
 
-Each field's description completes "should be ..."; `problems` shows it as the hint. What spans several
-fields is checked in `link_rules`. A stage with one figure may be written as that figure: `loss = "1 %"`.
+Each field's description completes "should be ..."; `problems` shows it as the hint. Rules about several
+fields are checked in `link_rules`. A stage with one figure may be written as that figure: `loss = "1 %"`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tunnelmark.plan.study_schema import TomlTable
 from tunnelmark.units import Rate, Share
 
 HEADER = 14
-"""Bytes of Ethernet's header, which frames have in memory: a link that counts none of it takes so much off each."""
+"""Bytes of a frame's Ethernet header in memory. A link whose rate counts IP packets only has minus that as overhead."""
 
 _SHARE = "a share from '0 %' to '100 %', such as '0.5 %'"
 _DURATION = "a duration above zero such as '10 ms'"
@@ -29,12 +29,12 @@ _LONGER = "a table with `{}`, or that alone as text"
 
 
 def _alone(key: str) -> Callable[[object], object]:
-    """Reads a text as the table that has it under `key`."""
+    """Return a validator that reads a text as a table with it under `key`; any other value stays as it is."""
     return lambda value: {key: value} if isinstance(value, str) else value
 
 
 def _named_now(former: Mapping[str, str]) -> Callable[[object], object]:
-    """Reads a former name as the one that holds now, with a warning; every other value as it is."""
+    """Return a validator that replaces a former name by the present one, with a warning; other values stay."""
 
     def current(value: object) -> object:
         if not isinstance(value, str) or value not in former:
@@ -46,20 +46,20 @@ def _named_now(former: Mapping[str, str]) -> Callable[[object], object]:
 
 
 class ChanceTable(TomlTable):
-    """`duplication`, `corruption`"""
+    """The table `duplication` or `corruption`."""
 
     probability: ShareText = Field(description=_SHARE)
     correlation: ShareText = Field(default=Share(0), description=_SHARE)
 
 
 class ReorderingTable(ChanceTable):
-    """`reordering`"""
+    """The table `reordering`."""
 
     gap: int = Field(default=1, ge=1, description="a whole number from 1 on; 1: every packet may be reordered")
 
 
 class JitterTable(TomlTable):
-    """`jitter`"""
+    """The table `jitter`."""
 
     size: DurationText = Field(description=_DURATION)
     distribution: Distribution = Field(default="uniform", description="'uniform', 'normal', 'pareto' or 'paretonormal'")
@@ -70,7 +70,7 @@ class JitterTable(TomlTable):
 
 
 class LossTable(TomlTable):
-    """`loss`: which keys belong to which kind is checked in `link_rules`."""
+    """The table `loss`. `link_rules` checks which keys belong to which kind of loss."""
 
     kind: Annotated[
         Literal["independent", "bursts", "gilbert-elliott", "four-state", "pattern"],
@@ -97,14 +97,14 @@ class LossTable(TomlTable):
 
 
 class CodelTable(TomlTable):
-    """`codel`"""
+    """The table `codel`."""
 
     target: DurationText | None = Field(default=None, description="a duration such as '5 ms'")
     interval: DurationText | None = Field(default=None, description="a duration such as '100 ms'")
 
 
 class TraceTable(TomlTable):
-    """`rate_trace`"""
+    """The table `rate_trace`: a rate that was recorded."""
 
     at_ms: list[int] = Field(
         min_length=1, description="a list of whole milliseconds, ascending, as in a Mahimahi trace"
@@ -113,7 +113,7 @@ class TraceTable(TomlTable):
 
 
 class BlackoutTable(TomlTable):
-    """One of `blackouts`"""
+    """A table in the list `blackouts`."""
 
     start: MomentText | None = Field(default=None, description=_MOMENT)
     length: DurationText = Field(description=_DURATION)
@@ -121,7 +121,7 @@ class BlackoutTable(TomlTable):
 
 
 class StagesTable(TomlTable):
-    """What a direction does to packets at a time."""
+    """The stages that a direction may have at one time: delay, jitter, loss, rate and so on."""
 
     delay: DurationText | None = Field(default=None, description=_DURATION)
     jitter: Annotated[JitterTable | None, BeforeValidator(_alone("size"))] = Field(
@@ -150,7 +150,7 @@ class StagesTable(TomlTable):
 
 
 class StepTable(TomlTable):
-    """One of a schedule's `steps`"""
+    """A table in the list `steps` of a schedule."""
 
     at: MomentText = Field(description=_MOMENT)
     set: StagesTable | None = Field(default=None, description="a table of stages that are replaced")
@@ -159,14 +159,14 @@ class StepTable(TomlTable):
 
 
 class ScheduleTable(TomlTable):
-    """`schedule`"""
+    """The table `schedule`: stages that change with time."""
 
     steps: list[StepTable] = Field(min_length=1, description="a list of tables with `at`")
     repeat: DurationText | None = Field(default=None, description=_DURATION)
 
 
 class DirectionTable(StagesTable):
-    """`[profile.forward]`, `[profile.back]`; here a rate may be left to the machine."""
+    """The table `[profile.forward]` or `[profile.back]`. Unlike in a schedule, the rate may be `auto` here."""
 
     rate: Annotated[Rate | Auto, PlainValidator(Auto.parse)] | None = Field(  # type: ignore[assignment]
         default=None, description="a rate above zero such as '100 Mbit/s', 'auto', or 'auto, at most 1 Gbit/s'"
@@ -177,7 +177,11 @@ class DirectionTable(StagesTable):
 
 
 class ProfileTable(DirectionTable):
-    """`[profile]`: the keys in this table itself hold for both directions."""
+    """The table `[profile]`. Its stages (delay, loss, rate and so on) apply to both directions of the link.
+
+    `[profile.forward]` and `[profile.back]` apply to one direction. A stage that has one value here and another one
+    there is refused when the profile is read (PlanError).
+    """
 
     title: str = Field(description="one line of text for people", min_length=1)
     source: str = Field(

@@ -30,10 +30,10 @@ from tunnelmark.plan.sysctls import sysctls_of
 from tunnelmark.plan.topologies import as_shown, parse_topology, parts_of
 
 STACKS = "stacks"
-"""The collector that `profile_stacks` asks for."""
+"""The collector that `profile_stacks = true` adds to a study."""
 
 REPLACED = 5
-"""One replacement block for as many blocks, where a study does not say how many there may be."""
+"""For each so many blocks, one replacement block is allowed (rounded up) if a study does not state their number."""
 
 
 def load_study(
@@ -49,12 +49,13 @@ def load_study(
     grows: bool = True,
     only: Names = NOTHING,
 ) -> Study:
-    """The study of that name or path; `blocks`, `seed` and `watch` replace those of the file, `smoke` and `full` take another length.
+    """Return the study of that name or path.
 
-    `grows`: blocks are added where the file asks for a precision. `only`: the names that it is to have of some axes, as if its file
-    left out the others; the bare link, the anchor and an A/A pair stay.
+    `blocks`, `seed` and `watch` replace those of the file. `smoke` and `full` choose the short and the long length.
+    `grows`: blocks are added if the file asks for a precision or has a time budget.
+    `only`: the names to measure of some axes. The bare link, the anchor and an A/A pair stay in any case.
 
-    UnknownName or PlanError (with every problem of the file) if it cannot be used.
+    UnknownName or PlanError (with every problem of the file) if it cannot be used. UsageError if an argument cannot be.
     """
     path = files.find_study(name_or_path)
     parse_ = partial(
@@ -87,7 +88,7 @@ def parse_study(
     watch: Sequence[str] | None = None,
     grows: bool = True,
 ) -> Study:
-    """The study that the text holds; `file` is what errors call it."""
+    """Return the study that the text states, as `load_study` does; `file` is its name in errors."""
     if blocks is not None and blocks < 1:
         raise UsageError(f"a study cannot have {blocks} blocks", hint="ask for one block or more")
     if seed is not None and seed < 0:
@@ -98,7 +99,7 @@ def parse_study(
     table = content.study
     settings = sysctls_of(table.sysctls, ("study", "sysctls"), problems)
     arms = arms_of(content.arm, catalogue, settings, table.inner, problems)
-    # Every length is checked, also where it is not asked for.
+    # Every length is checked, not only the one that is asked for.
     by_length = {each: _uses(content.workload, catalogue, problems, each) for each in study_length.LENGTHS}
     arms, uses = study_length.taking_part(content, length, arms, by_length[length], problems)
     for each in study_length.LENGTHS:
@@ -118,7 +119,7 @@ def parse_study(
     problems.raise_if_any()
     count = study_length.blocks(content, length) if blocks is None else blocks
     enough = _enough(table, count, problems) if grows and not smoke else None
-    replaced = -(-count // REPLACED) if enough is None else 0  # blocks are added as long as pairs lack
+    replaced = -(-count // REPLACED) if enough is None else 0  # otherwise blocks are added as long as pairs are missing
     inputs = {f"{FOLDERS['study']}/{table.name}.toml": text}
     fixed = files.fixed()
     profiles, topologies = [], []
@@ -134,9 +135,9 @@ def parse_study(
     distinct(arms, profiles, topologies, uses, problems)
     on_chains(arms, topologies, problems)
     have_rates(uses, profiles, problems)
-    if not smoke:  # which only shows that the study works
+    if not smoke:  # a short run only shows whether the study works
         meet_cuts(uses, profiles, count, problems)
-    for place, use in enumerate(uses):  # what a link makes longer must still be possible
+    for place, use in enumerate(uses):  # durations that a path makes longer must still be valid
         for profile, topology in product(profiles, topologies) if use.lengths else ():
             long = use.over(profile, crossed(topology, profile))
             checked(long.options, catalogue.workloads[use.workload], ("workload", place), use.name, problems)
@@ -166,7 +167,7 @@ def parse_study(
 
 
 def fix(study: Study, rates: Mapping[str, Fixed]) -> Study:
-    """The study with these rates, by profile, for those that were left to the machine; its inputs say so from now on."""
+    """Return the study with `rates` (by profile) in place of each `rate = "auto"`. Its inputs then hold these rates."""
     profiles = []
     for profile in study.profiles:
         if profile.auto is not None and profile.name in rates:
@@ -184,14 +185,14 @@ def fix(study: Study, rates: Mapping[str, Fixed]) -> Study:
 def save_inputs(study: Study, folder: Path) -> None:
     """Write the study's file and the profile and topology files it uses below `folder`.
 
-    Loaded from there (`Files((folder,))`, with the same `blocks` and `seed` where they were given), the
-    study is equal, whatever became of the files since. OSError if they cannot be written.
+    A study that is loaded from there (`Files((folder,))`, with the same `blocks` and `seed` if they were given)
+    equals this one, even if the original files have changed since. OSError if they cannot be written.
     """
     write_inputs(study.inputs, folder)
 
 
 def write_inputs(inputs: Mapping[str, str], folder: Path) -> None:
-    """Write plan files, place to text, below `folder`; OSError if they cannot be written."""
+    """Write plan files (text by path) below `folder`; OSError if they cannot be written."""
     for place, text in inputs.items():
         file = folder / place
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -199,15 +200,16 @@ def write_inputs(inputs: Mapping[str, str], folder: Path) -> None:
 
 
 def load_profile(name: str, files: Files, fixed: Fixed | None = None) -> Profile:
-    """The profile of that name, or of several names joined by `+`; UnknownName or PlanError if it cannot be used.
+    """Return the profile of that name, or of several names joined by `+`.
 
-    `fixed` is the rate for an `auto`.
+    `fixed`: the rate for `rate = "auto"`; None: the one that a folder of `files` holds, if any.
+    UnknownName or PlanError if the profile cannot be used.
     """
     return parse_profile(_sources(name, files), fixed or files.fixed().get(name))
 
 
 def link_inputs(profile: str, topology: str, files: Files) -> dict[str, str]:
-    """The files of a profile and a topology: place in a folder to text, as `Study.inputs` has them."""
+    """Return the files of a profile and a topology: their texts by path, as in `Study.inputs`."""
     return _profile_inputs(profile, files) | _topology_inputs(load_topology(topology, files), files)
 
 
@@ -216,7 +218,7 @@ def _profile_inputs(name: str, files: Files) -> dict[str, str]:
 
 
 def _topology_inputs(topology: Topology, files: Files) -> dict[str, str]:
-    """Its own file, and those of the profiles that its links have."""
+    """Return the texts, by path, of the topology's file and of the profiles that its links have of their own."""
     own, *_ = topology.name.split(JOIN)
     inputs = {f"{FOLDERS['topology']}/{own}.toml": read_text(files.find("topology", own))}
     for link in topology.links:
@@ -231,7 +233,10 @@ def _sources(name: str, files: Files) -> list[Source]:
 
 
 def load_topology(name: str, files: Files) -> Topology:
-    """The topology of that name, or with other kinds of routers or ends (`a-to-b`) joined by `+`; UnknownName or PlanError if it cannot be used."""
+    """Return the topology of that name; kinds of routers and ends of the traffic (`a-to-b`) may be joined to it by `+`.
+
+    UnknownName or PlanError if it cannot be used.
+    """
     own, kinds, ends = parts_of(name)
     path = files.find("topology", own)
     made = parse_topology(read_text(path), own, str(path), lambda profile: load_profile(profile, files))
@@ -253,7 +258,7 @@ def load_topology(name: str, files: Files) -> Topology:
 def _uses(
     tables: list[UseTable], catalogue: Catalogue, problems: Problems, length: StudyLength
 ) -> tuple[WorkloadUse, ...]:
-    """The workloads of a study in that length; with problems, those that are right so far."""
+    """Return the workloads of a study in that length. Those with a problem are left out, and the problem is noted."""
     uses = []
     for index, table in enumerate(tables):
         if table.workload not in catalogue.workloads:
@@ -272,7 +277,7 @@ def _uses(
 
 
 def _enough(table: StudyTable, count: int, problems: Problems) -> Enough | None:
-    """Until when blocks are added to these; with the problem noted, None."""
+    """Return when a run of `count` blocks or more has enough; None if their number is fixed. PlanError if invalid."""
     try:
         return enough_of(count, table.max_blocks, table.precision, table.time_budget)
     except ValueError as error:
@@ -284,7 +289,7 @@ def _enough(table: StudyTable, count: int, problems: Problems) -> Enough | None:
 
 
 def _watched(names: list[str] | None, catalogue: Catalogue, problems: Problems) -> tuple[str, ...]:
-    """The collectors of every trial; the light ones where the study says nothing."""
+    """Return the collectors of every trial: those that the study names, or the light ones if it names none."""
     if names is None:
         return catalogue.light
     unique(names, ("study", "watch"), problems)

@@ -1,4 +1,4 @@
-"""Finds the options of a workload that are a share of the link's rate, and refuses them on links that have none."""
+"""Finds the options of a workload that are a share of the link's rate, and refuses them on links without a rate."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tunnelmark.plan.model import Profile, WorkloadUse
 from tunnelmark.plan.problems import Problems
 from tunnelmark.units import Share
 
-_OF_LINK = get_args(OfLink)[0]  # what Pydantic keeps as the type of such a field
+_OF_LINK = get_args(OfLink)[0]  # the type that Pydantic keeps for an `OfLink` field
 
 
 def shares(options: BaseModel) -> dict[str, Share]:
-    """Options of a workload that are a share of the link's rate, by name."""
+    """Return the options of a workload that are a share of the link's rate, by name."""
     values = {
         name: getattr(options, name)
         for name, field in type(options).model_fields.items()
@@ -26,7 +26,7 @@ def shares(options: BaseModel) -> dict[str, Share]:
 
 
 def _takes_shares(annotation: object) -> bool:
-    """Whether that is the type of a field that is `OfLink`, or may be left out (`OfLink | None`)."""
+    """Whether a field with that annotation is an `OfLink`, or an `OfLink | None`."""
     return annotation == _OF_LINK or OfLink in get_args(annotation)
 
 

@@ -1,6 +1,6 @@
-"""The words of a plan as frozen data: profile, topology, arm, workload, study, trial.
+"""The data types of a plan, all frozen: profile, topology, arm, workload, study, trial.
 
-Everything here is checked when it is made from a file (see `load`), so later stages trust it.
+Their values are checked when they are made from a file (see `load`), so later stages trust them.
 """
 
 from __future__ import annotations
@@ -19,23 +19,30 @@ from tunnelmark.plan.routers import Router
 from tunnelmark.units import Duration, Rate, Share, Size
 
 Cascade = Literal["series", "nested"]
-"""Several tunnels on one way: one on each link, through nodes that forward from one to the next, or each inside the one before."""
+"""How several tunnels run along a chain of nodes.
+
+`series`: one tunnel on each link; the nodes between forward from one to the next. `nested`: each inside the one before.
+"""
 
 TO = "-to-"
-"""Between the names of two nodes, in the name of a topology that says between which of its nodes the traffic runs."""
+"""Joins two nodes in a topology's name: in `lan-3+b-to-c`, traffic runs from node b to node c."""
 
 CARD: Literal["offloads", "none"] = "offloads"
-"""The card of a profile file that states none, wherever the link can have it: that of real hosts (docs/decisions/011)."""
+"""The `card` of a profile file that states none: that of real hosts (docs/decisions/011).
+
+With netem as the backend, or with `unit = "gso"`, a link cannot have it, and the default is "none".
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
     """What a link does to packets: `forward` to those that leave the link's first node, `back` to those that reach it.
 
-    `model`: the figures mean what they say (`stated`), or what netem makes of them. `unit`: one decision is for
-    a wire packet, or for what the sender hands over (`gso`). `backend`: what carries the link; `auto` takes
-    a kernel shaper where that is enough and else the emulator. `place`: where netem is. `card`: whether the
-    nodes' network cards split and merge packets for them (TSO, USO, GRO), as real ones do.
+    `model`: the link does exactly what the figures say (`stated`), or what netem makes of them (`netem`).
+    `unit`: a random decision is made for each wire packet, or for all that the sender hands over at once (`gso`).
+    `backend`: what carries the link. `auto` takes a kernel shaper if that can do all of it, and otherwise the emulator.
+    `place`: the node on which netem runs.
+    `card`: whether the nodes' network cards split and merge packets for them (TSO, USO, GRO), as real ones do.
     """
 
     name: str
@@ -49,26 +56,26 @@ class Profile:
     place: Literal["middle", "sender"] = "middle"
     card: Literal["offloads", "none"] = "none"
     auto: Rate | None = None
-    """The highest bit/s that a rate `auto` may become, as long as it is not fixed (see `load.fix`); None: all are fixed."""
+    """The highest rate in bit/s that `rate = "auto"` may become (see `load.fix`); None if every rate is fixed."""
 
     @property
     def rate(self) -> Rate | None:
-        """The rate forward, in which direction workloads measure; None: as fast as the machine, or not constant."""
+        """The forward rate (workloads measure forward); None if the link has no rate limit, or a recorded trace."""
         return self.forward.rate
 
     @property
     def carried(self) -> Rate | None:
-        """The rate of full frames in bit/s that fits into this rate: less, where the link adds bytes to each frame."""
+        """The bit/s of full frames that the forward rate carries: less than it if the link adds bytes to each frame."""
         return self.forward.carried
 
     @property
     def queue(self) -> Size | None:
-        """The tail-drop buffer in front of that rate, in bytes."""
+        """The tail-drop queue in front of the forward rate, in bytes; None if none is stated in bytes."""
         return self.forward.queue
 
     @property
     def only_shaped(self) -> bool:
-        """Whether a kernel shaper can do all of it: rates, each with a queue in bytes, or nothing."""
+        """Whether a kernel shaper can do all of it: in each direction nothing, or a rate with a queue in bytes."""
         ways = (self.forward, self.back)
         bounded = all(way.queue is not None for way in ways if way.rate is not None)
         return bounded and self.unit == "wire" and all(way.only_shaped for way in ways)
@@ -76,9 +83,9 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A segment of the underlay: two nodes joined directly, or more joined by a switch; `mtu` in bytes of IP packet.
+    """A segment of the underlay: it joins two nodes directly, or more of them by a switch.
 
-    `profile` is the link's own, whatever a study's profile is; None: that of the study.
+    `mtu`: the largest IP packet, in bytes. `profile`: the link's own, in every study; None: it has the study's profile.
     """
 
     name: str
@@ -91,9 +98,10 @@ class Link:
 class Topology:
     """The nodes of a lab, in order, the routers between them, and the links that join all of them.
 
-    A VPN is deployed on the nodes; routers only forward. Traffic runs from the first node to the last. `hub` is the node that
-    serves the others where a VPN needs one; None: the first, and its relay is the second. Nodes in `forwards` are routers, too, and
-    all nodes are a chain: a VPN is on its two ends, unless its arm is a cascade (`Arm.cascade`).
+    A VPN is deployed on the nodes; routers only forward. Traffic runs from the first node to the last.
+    `hub`: the node that serves the others if a VPN needs one. None: the first node, and its relay is the second.
+    `forwards`: the nodes that forward for the others. If there are any, all nodes are a chain, and a VPN runs only on
+    its two ends, unless its arm is a cascade (`Arm.cascade`) or has gateways (`Arm.behind_gateways`).
     """
 
     name: str
@@ -106,25 +114,26 @@ class Topology:
 
     @property
     def relay(self) -> str:
-        """The node of a VPN's relay: the hub where one is named, else the second of three or more, else the first."""
+        """The node of a VPN's relay: the hub if one is named, else the second of three or more, else the first."""
         if self.hub is not None:
             return self.hub
         return self.nodes[1] if len(self.nodes) > 2 else self.nodes[0]
 
     @property
     def filtered(self) -> bool:
-        """Whether a router translates addresses, or drops what a VPN may send."""
+        """Whether any router translates addresses, or drops packets by their kind, size or rate."""
         return any(r.nat or r.block or r.allow or r.largest or r.udp_rate for r in self.routers)
 
     @property
     def open(self) -> Topology:
-        """The topology with routers that only forward: it shows what the links themselves are worth."""
+        """The same topology with routers that only forward, so that nothing but its links limits traffic."""
         return replace(self, routers=tuple(Router(router.name) for router in self.routers))
 
     def of_kinds(self, kinds: Sequence[str]) -> Topology:
-        """The topology with routers of these kinds (see `Router.of_kind`): one for all that have an outside, or one for each of them.
+        """Return the topology with other kinds of routers (see `Router.of_kind`), where these have an outside link.
 
-        ValueError where there are neither one nor as many.
+        One kind holds for all such routers; several kinds are for one router each. ValueError if their numbers differ,
+        or if no router has an outside link.
         """
         borders = [router.name for router in self.routers if router.outside is not None]
         given = [*kinds] * len(borders) if len(kinds) == 1 else [*kinds]
@@ -138,9 +147,10 @@ class Topology:
         return replace(self, name="+".join((self.name, *kinds)), title=title, routers=tuple(routers))
 
     def between(self, source: str, target: str) -> Topology:
-        """The topology with these two nodes as the ends of the traffic: the first and the last, each the first of its links.
+        """Return the topology with traffic from `source` to `target`: they become its first and its last node.
 
-        ValueError where that cannot be.
+        On its own links, `source` becomes the first node, so its packets go forward.
+        ValueError if a name is not a node's, if both are the same, or if the topology is a chain.
         """
         for name in (source, target):
             if name not in self.nodes:
@@ -157,7 +167,10 @@ class Topology:
 
     @property
     def probed(self) -> Topology:
-        """What probes look at in its place: with routers, the first link that has the study's profile, alone between its ends."""
+        """The topology that link checks probe: this one, unless it has routers or is a chain.
+
+        Then it is a single link with its ends: the first one with the study's profile, or the first if there is none.
+        """
         if not (self.routers or self.forwards):
             return self
         link = next((link for link in self.links if link.profile is None), self.links[0])
@@ -166,10 +179,11 @@ class Topology:
 
 @dataclass(frozen=True, slots=True)
 class InnerNetwork:
-    """A VXLAN or a Geneve on top of the overlay (of the underlay, without a VPN), in which workloads run: as pods of a cluster do.
+    """A VXLAN or Geneve network on top of the overlay, in which workloads run, as pods of a cluster do.
 
-    `mtu` in bytes of its interfaces; None: that of the overlay less the headers that it adds, so that nothing is fragmented.
-    `ipv6`: its addresses are of IPv6 alone, and so is what workloads send.
+    Without a VPN it is on top of the underlay.
+    `mtu`: of its interfaces, in bytes. None: the overlay's less the headers that are added, so nothing is fragmented.
+    `ipv6`: its addresses are IPv6 only, so workloads send IPv6 only.
     """
 
     mtu: int | None = None
@@ -178,7 +192,7 @@ class InnerNetwork:
 
     @property
     def title(self) -> str:
-        """The kind's name as its RFC writes it."""
+        """The name of its kind, spelt as in its RFC."""
         return {"vxlan": "VXLAN", "geneve": "Geneve"}[self.kind]
 
     def __str__(self) -> str:
@@ -187,14 +201,17 @@ class InnerNetwork:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A VPN with its options under a name of its own; `same_as` names the arm it must equal (A/A).
+    """A VPN with its options under a name of its own.
 
-    `normalised`: the overlay interface gets the inner MTU and the queue that all normalised arms have; otherwise
-    it stays as shipped. `underlay`: which of the nodes' addresses the VPN is given. `sysctls`: kernel settings of all nodes
-    and routers, by sysctl(8)'s names. `inner`: the network on top of it in which workloads run, None: none. `cascade`: how its tunnels
-    follow each other on a chain; None: it has one, from end to end. `behind_gateways`: it has one between the first and the last node that
-    forward, and the ends are hosts behind those. `programs`: paths of programs that it runs in place of those that
-    are installed, by their names. `title`: what it is in words; empty: the VPN's own.
+    `same_as`: the arm of which it is the twin (A/A).
+    `normalised`: its overlay interface gets the inner MTU and the queue that all normalised arms have.
+    `underlay`: which of the nodes' addresses the VPN is given.
+    `sysctls`: kernel settings of all nodes and routers, by sysctl(8)'s names.
+    `inner`: the network on top of it in which workloads run; None: they run in the overlay itself.
+    `cascade`: how its tunnels follow each other on a chain; None: it has one tunnel from end to end.
+    `behind_gateways`: its tunnel joins the first and the last node that forward; the ends are hosts behind those.
+    `programs`: paths of programs that it runs in place of the installed ones, by program name.
+    `title`: what it is, in words; "": the VPN's own title.
     """
 
     name: str
@@ -215,7 +232,8 @@ class Arm:
 class WorkloadUse:
     """A workload with its options, under the name by which the study calls it.
 
-    `shares` are those of its options that are a share of the rate of the link.
+    `shares`: the options that are a share of the link's rate.
+    `lengths`: the durations that follow from the path, as the study does not state them (`plan.lengths`).
     """
 
     name: str
@@ -225,7 +243,10 @@ class WorkloadUse:
     lengths: Mapping[str, OfPath] = field(default_factory=dict)
 
     def over(self, profile: Profile, path: Sequence[Profile] = ()) -> WorkloadUse:
-        """The use on links of that profile: bit/s in place of shares of its rate, and as long as the path asks for (one such link, if none is given)."""
+        """Return the use for links of that profile: with bit/s in place of shares, and as long as the path needs.
+
+        An empty `path` means one link of that profile. ValueError if there are shares, and the link has no rate.
+        """
         if longer := lengths.over(self, path or (profile,)):
             return replace(self, options={**self.options, **longer}, lengths={}).over(profile)
         if not self.shares:
@@ -257,23 +278,23 @@ class Study:
     workloads: tuple[WorkloadUse, ...]
     text: str  # the file itself, kept with the results
     inputs: Mapping[str, str] = field(default_factory=dict)
-    smoke: bool = False  # in its short length, which shows whether it works and no more
-    full: bool = False  # in its long length, which is that of what it repeats
-    watch: tuple[str, ...] = ()  # the collectors of every trial
-    attempts: int = 3  # of a trial at most, where the laboratory has spoilt those before
-    replacements: int = 0  # blocks at most beyond the planned ones, for what stays void
+    smoke: bool = False  # run in its short length, which only shows whether it works
+    full: bool = False  # run in its long length, that of the published study it repeats
+    watch: tuple[str, ...] = ()  # names of the collectors that run in every trial
+    attempts: int = 3  # at most at one trial, if the laboratory spoilt those before
+    replacements: int = 0  # most blocks that may be added for those with void trials
     cores: int = 1  # of each node, on every machine
-    enough: Enough | None = None  # until when blocks are added; None: their number is fixed
-    design: Design = ALL  # what of all combinations is measured
+    enough: Enough | None = None  # when to stop adding blocks; None: their number is fixed
+    design: Design = ALL  # which of all combinations are measured
 
     def cells(self) -> list[tuple[Arm, Profile, Topology, WorkloadUse]]:
-        """What a block measures, in the order of the study's parts."""
+        """Return the cells that each block measures: arm, profile, topology, workload, in the order of the file."""
         every = product(self.arms, self.profiles, self.topologies, self.workloads)
         return [cell for cell in every if self.design.has([part.name for part in cell])]
 
     @property
     def unrepeated(self) -> Study:
-        """The study without another attempt at what is void."""
+        """The same study with one attempt at each trial and without replacement blocks."""
         return replace(self, attempts=1, replacements=0)
 
 
@@ -281,7 +302,7 @@ class Study:
 class Trial:
     """One measured run of one cell, on a deployment of its own, in one block."""
 
-    position: int  # place in the order of the run, from 0
+    position: int  # in the order of the run, from 0
     block: int  # from 1
     arm: Arm
     profile: Profile
@@ -290,7 +311,7 @@ class Trial:
 
     @property
     def id(self) -> str:
-        """Unique in its study, and fit to be a folder name."""
+        """A name that is unique in the study and can name a folder."""
         return f"{self.block:03d}.{self.arm.name}.{self.profile.name}.{self.topology.name}.{self.use.name}"
 
 
@@ -302,5 +323,5 @@ class Plan:
     trials: tuple[Trial, ...]
 
     def of_block(self, number: int) -> Plan:
-        """The study with the trials of that block alone."""
+        """Return a plan with only the trials of that block."""
         return Plan(self.study, tuple(trial for trial in self.trials if trial.block == number))

@@ -1,6 +1,6 @@
-"""Makes profiles from their files: joins several into one, refuses keys that conflict and links that cannot be.
+"""Makes profiles from their files: joins several into one, and refuses keys that conflict and impossible links.
 
-`wifi-good+gigabit` is everything that both state; nothing may be stated twice with different figures.
+`wifi-good+gigabit` has everything that the two files state. They may not state different values of one key.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tunnelmark.plan.problems import Location, Problems, dotted, parse
 from tunnelmark.units import Duration, Rate
 
 JOIN = "+"
-"""Comes between the names of profiles that are joined into one."""
+"""Joins the names of profiles into the name of one: `wifi-good+gigabit`."""
 
 WANDERING = 20
 """The correlation time of a jitter that states none, in multiples of its size: twice the least (`link_rules.SMOOTH`)."""
@@ -50,7 +50,7 @@ _WORDS = {"forward", "back", "title", "source", *_WHOLE}
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A profile file: the profile's name, what errors call the file, and its text."""
+    """A profile file: the name of the profile, the name of the file in errors, and its text."""
 
     name: str
     file: str
@@ -59,7 +59,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class _Stated:
-    """A value, the part that states it, and where."""
+    """A value, the file that states it, and the key in that file."""
 
     value: Any
     part: Source
@@ -67,9 +67,10 @@ class _Stated:
 
 
 def parse_profile(sources: Sequence[Source], fixed: Fixed | None = None) -> Profile:
-    """The profile that the sources state together; PlanError says which key cannot be, or is stated twice.
+    """Return the profile that the files state together.
 
-    `fixed` is the rate for an `auto`; without it the profile says that it is open (`Profile.auto`).
+    `fixed`: the rate for each `rate = "auto"`. Without it, the highest allowed rate is there, and `Profile.auto` is set.
+    PlanError names the keys with impossible values, or one that has different values in two places.
     """
     tables = [(source, parse(source.text, source.file, ProfileFile).profile) for source in sources]
     whole: dict[str, _Stated] = {}
@@ -106,13 +107,16 @@ def parse_profile(sources: Sequence[Source], fixed: Fixed | None = None) -> Prof
 
 
 def _autos(ways: Mapping[str, dict[str, _Stated]]) -> list[Rate]:
-    """The bounds of the rates that are left to the machine."""
+    """Return the highest allowed rate of each direction whose rate is `auto`."""
     stated = [way["rate"].value for way in ways.values() if "rate" in way]
     return [value.at_most for value in stated if isinstance(value, Auto)]
 
 
 def _fix(ways: Mapping[str, dict[str, _Stated]], fixed: Fixed | None) -> None:
-    """Put a figure where a rate is left to the machine: its bound as long as it is not fixed, to check everything else by."""
+    """Replace each `auto` in `ways` by a rate: the fixed one, but at most the bound of that `auto`.
+
+    As long as none is fixed, the bound itself is put there, so that everything else can be checked.
+    """
     for way in ways.values():
         stated = way.get("rate")
         if stated is not None and isinstance(stated.value, Auto):
@@ -121,7 +125,7 @@ def _fix(ways: Mapping[str, dict[str, _Stated]], fixed: Fixed | None) -> None:
 
 
 def _stages(table: ProfileTable, way: str, source: Source) -> dict[str, _Stated]:
-    """What a file states for one direction, whether for both or for that alone."""
+    """Return what a file states for one direction: for both directions, or for this one alone."""
     found = {name: _Stated(value, source, ("profile", name)) for name, value in _given(table).items()}
     own: DirectionTable | None = getattr(table, way)
     for name, value in _given(own).items() if own else ():
@@ -135,7 +139,7 @@ def _given(table: StagesTable) -> dict[str, Any]:
 
 
 def _state(stated: dict[str, _Stated], name: str, new: _Stated) -> None:
-    """Add what a part states; PlanError if another says otherwise."""
+    """Add a stated value; PlanError if there is a different one already."""
     old = stated.setdefault(name, new)
     if old.value == new.value:
         return
@@ -171,7 +175,7 @@ def _direction(stated: Mapping[str, _Stated], model: Model, problems: Problems) 
 
 
 def _converted(values: Mapping[str, Any], model: Model, where: Where, problems: Problems) -> dict[str, Any]:
-    """The stages as frozen data; a loss that cannot be is left out with the problem noted."""
+    """Return the stages as frozen data. An impossible loss is None, with the problem noted."""
     made: dict[str, Any] = {}
     for name, value in values.items():
         match name:
@@ -196,7 +200,10 @@ def _converted(values: Mapping[str, Any], model: Model, where: Where, problems: 
 
 
 def _jitter(table: JitterTable, model: Model, where: Where, problems: Problems) -> Jitter:
-    """A process in time, unless something says that it is of packets: `per`, netem, or what only packets have."""
+    """Return the jitter: a process in time, unless something makes it one of packets.
+
+    That is `per = "packet"`, netem's model or a `correlation`; or `keep_order = false` if nothing makes it one in time.
+    """
     kept = table.keep_order if table.keep_order is not None else model == "stated"
     of_packets = {"model = 'netem'": model == "netem", "correlation": table.correlation is not None}
     said = next(
@@ -233,7 +240,7 @@ def _schedule(table: ScheduleTable, model: Model, where: Where, problems: Proble
 
 
 def _backend(profile: Profile, problems: Problems) -> None:
-    """Note what the backend that is asked for cannot do."""
+    """Note what the stated backend cannot do."""
     directions = (profile.forward, profile.back)
     if profile.backend == "shaper" and not profile.only_shaped:
         more = sorted({name for way in directions for name in way.stages()} - {"rate", "queue", "overhead"})

@@ -1,7 +1,7 @@
-"""What study and topology files may hold: their shape, field by field (profiles: see `link_schema`).
+"""Defines the tables and keys that study and topology files may have (for profiles: see `link_schema`).
 
-Each field's description completes "should be ..."; `problems` shows it as the hint. What spans
-several fields or files is checked in `load` and in `topology`.
+Each field's description completes "should be ..."; `problems` shows it as the hint. Rules about
+several fields or files are checked in `load` and in `topologies`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _NAME = "a name of lower-case letters, digits, dots and dashes that begins with 
 
 _DEPENDENCE = "'endpoint-independent', 'address-dependent' or 'address-and-port-dependent'"
 LEAST_IPV6 = 1280
-"""Bytes of IP packet that IPv6 asks of any link (RFC 8200, section 5)."""
+"""The least MTU in bytes that IPv6 requires of every link (RFC 8200, section 5)."""
 
 MOST_NODES = 200
-"""As many nodes as the addresses of a link's /24 are for, with room for further ones."""
+"""The most nodes of a topology: as many as a link's /24 has addresses for, with some to spare."""
 
 _INNER = "a table such as { vxlan = true, mtu = 1230 }"
 _SYSCTLS = 'a table of kernel settings such as "net.ipv4.tcp_reordering" = 127'
@@ -35,7 +35,7 @@ ServiceText = Annotated[Service, PlainValidator(Service.parse)]
 
 
 def _nat(value: object) -> object:
-    """Reads the name of a kind of NAT as the table with what it means."""
+    """Turn the name of a kind of NAT into the table that it means; any other value stays as it is."""
     if not isinstance(value, str) or value not in KINDS:
         return value
     kind = KINDS[value]
@@ -49,7 +49,7 @@ class TomlTable(BaseModel):
 
 
 class StudyTable(TomlTable):
-    """`[study]`"""
+    """The table `[study]` of a study file."""
 
     name: Name = Field(description=_NAME)
     title: str = Field(description='one line of text for people, such as "Five VPNs"', min_length=1)
@@ -99,14 +99,14 @@ class StudyTable(TomlTable):
     @model_validator(mode="before")
     @classmethod
     def _floor(cls, data: Any) -> Any:
-        """As many blocks as come before the first decision, where a study says when it has enough and not how many."""
+        """Set `blocks` to `FLOOR` if a study states a precision or a time budget, but not how many blocks."""
         if isinstance(data, dict) and "blocks" not in data and {"precision", "time_budget"} & data.keys():
             return {**data, "blocks": FLOOR}
         return data
 
 
 class InnerTable(TomlTable):
-    """`inner`: a VXLAN or a Geneve on top of the VPN, in which workloads run"""
+    """The table `inner`: a VXLAN or Geneve network on top of the VPN, in which workloads run."""
 
     vxlan: Literal[True] | None = Field(default=None, description="true")
     geneve: Literal[True] | None = Field(default=None, description="true, in place of `vxlan`")
@@ -115,25 +115,25 @@ class InnerTable(TomlTable):
 
     @model_validator(mode="after")
     def _one_kind(self) -> InnerTable:
-        """Exactly one of both."""
+        """ValueError unless exactly one of `vxlan` and `geneve` is stated."""
         if bool(self.vxlan) == bool(self.geneve):
             raise ValueError("should have either `vxlan = true` or `geneve = true`")
         return self
 
     @model_validator(mode="after")
     def _room(self) -> InnerTable:
-        """IPv6 asks 1280 bytes of any link (RFC 8200, section 5); with less Linux takes it off the interface."""
+        """ValueError if IPv6 has an MTU below 1280 bytes (RFC 8200, section 5), with which Linux takes it off."""
         if self.ipv6 and self.mtu is not None and self.mtu < LEAST_IPV6:
             raise ValueError(f"should have an MTU of {LEAST_IPV6} bytes or more, which IPv6 asks for")
         return self
 
     def network(self) -> InnerNetwork:
-        """What it describes."""
+        """Return the network that the table describes."""
         return InnerNetwork(self.mtu, self.ipv6, "geneve" if self.geneve else "vxlan")
 
 
 class ArmTable(TomlTable):
-    """`[[arm]]`: `vpn` is the arm's own name, or what `same_as` has, unless stated."""
+    """A table `[[arm]]`. Without `vpn`, the arm has the VPN of the arm in `same_as`, or that of its own name."""
 
     name: Name = Field(description=_NAME)
     vpn: str | None = Field(default=None, description="the name of a VPN, see `tunnelmark list vpns`")
@@ -157,7 +157,7 @@ class ArmTable(TomlTable):
 
 
 class UseTable(TomlTable):
-    """`[[workload]]`: `name` is the workload's own unless stated."""
+    """A table `[[workload]]`. Without `name`, it has the name of the workload."""
 
     workload: str = Field(description="the name of a workload, see `tunnelmark list workloads`")
     name: Name | None = Field(default=None, description=_NAME)
@@ -172,13 +172,13 @@ class UseTable(TomlTable):
 
 
 class SmokeTable(TomlTable):
-    """`[smoke]`: what is less in a run that shows whether the study works at all."""
+    """The table `[smoke]`: the size of a short run, which only shows whether the study works (`--smoke`)."""
 
     blocks: int = Field(default=1, ge=1, description="a whole number of blocks from 1 on")
 
 
 class FullTable(TomlTable):
-    """`[full]`: what is more in a run as long as the published one that the study repeats."""
+    """The table `[full]`: the size of a run as long as the published study that is repeated (`--full`)."""
 
     blocks: int | None = Field(default=None, ge=1, description="a whole number of blocks from 1 on")
     profiles: list[JoinedName] | None = Field(
@@ -187,7 +187,7 @@ class FullTable(TomlTable):
 
 
 class CellsTable(TomlTable):
-    """`[[exclude]]`, `[[include]]` and `[part]`: cells by what they are made of; what is not stated may be anything"""
+    """A table `[[exclude]]`, `[[include]]` or `[part]`: a set of cells. A key that is left out matches any name."""
 
     arms: list[str] = Field(default=[], description='a list of names of arms, such as ["netbird"]')
     profiles: list[str] = Field(default=[], description="a list of names of the study's profiles")
@@ -209,14 +209,14 @@ class StudyFile(TomlTable):
 
 
 def _counted(given: object) -> object:
-    """The names n1, n2 and so on of as many nodes; what is not a number is left as it is."""
+    """Turn a number of nodes into their names n1, n2 and so on; any other value stays as it is."""
     if isinstance(given, int) and not isinstance(given, bool) and 2 <= given <= MOST_NODES:
         return [f"n{number}" for number in range(1, given + 1)]
     return given
 
 
 class TopologyTable(TomlTable):
-    """`[topology]`"""
+    """The table `[topology]` of a topology file."""
 
     title: str = Field(description="one line of text for people", min_length=1)
     nodes: Annotated[Annotated[list[Name], Field(min_length=2)], BeforeValidator(_counted)] = Field(
@@ -229,7 +229,7 @@ class TopologyTable(TomlTable):
 
 
 class LinkTable(TomlTable):
-    """`[[link]]`"""
+    """A table `[[link]]` of a topology file."""
 
     name: Name = Field(description=_NAME)
     nodes: Annotated[list[str], Field(min_length=2)] | Literal["all"] = Field(
@@ -242,7 +242,7 @@ class LinkTable(TomlTable):
 
 
 class NatTable(TomlTable):
-    """`nat`, in words of RFC 4787; a name alone is a kind of RFC 3489"""
+    """The table `nat`, in the terms of RFC 4787. The name of a kind in RFC 3489 may be in its place."""
 
     mapping: Dependence = Field(default="endpoint-independent", description=_DEPENDENCE)
     filtering: Dependence = Field(default="address-and-port-dependent", description=_DEPENDENCE)
@@ -252,7 +252,7 @@ class NatTable(TomlTable):
 
 
 class RouterTable(TomlTable):
-    """`[[router]]`"""
+    """A table `[[router]]` of a topology file."""
 
     name: Name = Field(description=_NAME)
     outside: str | None = Field(default=None, description="the name of the link on the side of the Internet")
