@@ -1,7 +1,8 @@
-"""Owns `rate = "auto"`: what it asks for, which rates it may become, and how the one that was fixed is kept.
+"""Handles `rate = "auto"`: how it is written, which rates it may become, and how the fixed rate is kept.
 
-A link that is faster than its machine measures the machine. Which rate a machine carries is known on that machine only, so
-it is measured once before a run, fixed for all of it (every arm and the A/A pair share it), and kept with the results.
+With a link that is faster than its machine, trials measure the machine. Only the machine itself shows which rate it
+carries. So that is measured once before a run, fixed for all of it (every arm and the A/A pair share it), and kept
+with the results.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ from tunnelmark.plan.study_schema import TomlTable
 from tunnelmark.units import Rate, Size
 
 FILE = "fixed.toml"
-"""A file next to the folders of a study's inputs: which rate each `auto` has in these results."""
+"""The file with the rate that each `auto` has in a run's results; it is next to the folders of the study's inputs."""
 
 MOST, LEAST = Rate(10_000_000_000), Rate(1_000_000)
-"""The bit/s between which an `auto` without a bound of its own may lie."""
+"""The highest rate in bit/s of an `auto` without a bound, and the lowest one that `steps` yields by default."""
 
 SHARE = 0.5
-"""The share of what the bare link carries unshaped that `auto` takes at most.
+"""The largest rate of an `auto`, as a share of what the link carries without a rate.
 
-The other half is for work besides the link's: two ends that send and receive, a VPN on the same cores, and a
-machine that has less to give in the next minute. docs/method.md has the measurement.
+The other half is for other work: two ends that send and receive, a VPN on the same cores, and a machine that may be
+slower in the next minute. docs/method.md has the measurement.
 """
 
-_QUEUE = 0.01  # seconds at the rate, for a link that had none: as the profile fast-ethernet
+_QUEUE = 0.01  # seconds at the rate, for a link that states no queue: as in the profile fast-ethernet
 _AUTO, _BOUND = "auto", "at most"
 
 
 @dataclass(frozen=True, slots=True)
 class Auto:
-    """`rate = "auto"`: a rate that this machine carries, `at_most` so many bit/s."""
+    """The value `rate = "auto"`: a rate that this machine carries, of at most `at_most` bit/s."""
 
     at_most: Rate = MOST
 
@@ -67,7 +68,7 @@ class Fixed:
 
 
 def steps(at_most: float, least: float = LEAST) -> Iterator[Rate]:
-    """Rates that a reader can keep in mind (1, 2 and 5 times a power of ten), from the highest allowed down."""
+    """Yield rates that are easy to remember (1, 2 and 5 times a power of ten), from `at_most` down to `least`."""
     power = 10 ** (len(str(int(at_most))) - 1)
     while power >= 1:
         for factor in (5, 2, 1):
@@ -87,12 +88,12 @@ class _FixedFile(TomlTable):
 
 
 def read(text: str, file: str) -> dict[str, Fixed]:
-    """What `write` has written, by profile; PlanError if it cannot be used."""
+    """Return the rates that `write` has written, by profile; PlanError if the text cannot be used."""
     return {each.profile: Fixed(each.rate, each.because) for each in parse(text, file, _FixedFile).rate}
 
 
 def write(fixed: Mapping[str, Fixed]) -> str:
-    """The rates as the text of a file that people can read."""
+    """Return the rates (by profile) as the text of a file that people can read."""
     lines = ['# The rate that `rate = "auto"` means here: measured before the run, and the same for all of it.\n']
     for name, each in fixed.items():
         lines.append(
@@ -102,7 +103,7 @@ def write(fixed: Mapping[str, Fixed]) -> str:
 
 
 def at(profile: Profile, rate: Rate) -> Profile:
-    """The profile with no rate above this one; a link without a rate gets it, with a queue of 10 ms."""
+    """Return the profile with no rate above this one; a direction without a rate gets it, with a queue of 10 ms."""
     return replace(profile, forward=_way_at(profile.forward, rate), back=_way_at(profile.back, rate), auto=None)
 
 

@@ -1,4 +1,4 @@
-"""When the blackouts of a link begin that a profile leaves to the seed: the same for all arms of a block. Pure."""
+"""Computes when blackouts without a stated start begin: the same for all arms of a block. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from tunnelmark.plan.impairments import Blackout
 
 
 def begun_at(blackout: Blackout, seed: int, link: int, place: int) -> float:
-    """When the first window of a link's blackout at that place of the profile's list begins, in seconds since the link's zero."""
+    """Return when a blackout first begins, in seconds since the link's zero: as stated, or drawn within its period.
+
+    It is drawn by `seed` (which holds the block), the number of the link, and `place`, the index in the profile's list.
+    """
     if blackout.every is None or blackout.start is not None:
         return float(blackout.start or 0.0)
     every = round(round(1e6 * blackout.every, 3))

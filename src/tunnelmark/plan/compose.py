@@ -1,4 +1,4 @@
-"""Composes the text of a study file from a few names, for `tunnelmark compare`."""
+"""Composes the text of study files from a few names, for `tunnelmark compare`, `ab` and `traversal`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tunnelmark.plan.routers import ALL_KINDS
 from tunnelmark.plan.study_arms import ANCHOR, DIRECT, NEW, OLD, OLD_AGAIN
 
 TRAVERSAL = "traversal"
-"""The workload, and the study, of which path is found."""
+"""The name of the workload that looks which path a VPN finds, and of the study that runs it."""
 
 YARDSTICK = "anchor-chacha20"
-"""The anchor that a comparison has: it encrypts, as almost every VPN does, so that what they share is in it."""
+"""The anchor of a comparison. It encrypts, as almost every VPN does, so that this common cost is in it."""
 
 _NO_MARKUP = str.maketrans("[]", "()")  # a terminal would take a path with these for markup
 
 _CASCADES: Mapping[Cascade, str] = {"series": " on each link in series", "nested": " nested along the chain"}
-"""What a title says of its VPNs."""
+"""What the title of a comparison adds about its VPNs."""
 
 
 def comparison(
@@ -43,13 +43,14 @@ def comparison(
     cascade: Cascade | None = None,
     behind_gateways: bool = False,
 ) -> str:
-    """The TOML text of a study that compares the VPNs, as shipped, with direct and with one another, over each profile.
+    """Return the TOML text of a study that compares VPNs, as shipped, with direct and each other, over each profile.
 
-    Direct and the first VPN are in it twice, as A/A pairs. `normalised`: each with the same inner MTU. `cores` of each node.
-    `anchor`: with our own least tunnel as a yardstick, unless one is named. `cascade`: each VPN is one; `behind_gateways`: each joins two
-    gateways; the yardstick, which can be neither, is left out.
+    Direct and the first VPN are in it twice, as A/A pairs. `cores`: of each node.
+    `normalised`: every arm has the same inner MTU and queue. `anchor`: add our reference tunnel, unless one is in `vpns`.
+    `cascade`: each VPN is a cascade. `behind_gateways`: each VPN joins two gateways. The anchor can be neither, so it is
+    left out then.
 
-    UnknownName for a name that does not exist, UsageError when there is nothing to compare.
+    UnknownName if a name does not exist, UsageError if there is nothing to compare.
     """
     arms = [vpn for vpn in dict.fromkeys(vpns) if vpn != DIRECT]
     if not arms:
@@ -80,7 +81,7 @@ def comparison(
         _table("[[arm]]", name=DIRECT, **same),
         _table("[[arm]]", name=f"{DIRECT}-again", same_as=DIRECT),
         *(_table("[[arm]]", name=arm, **of_vpns) for arm in [*yardstick, *arms]),
-        # What the bare link shows by chance says little of a VPN, which the processor and not the link holds.
+        # The noise of the bare link says little about that of a VPN, which the processor limits, not the link.
         *(_table("[[arm]]", name=f"{arm}-again", same_as=arm) for arm in [arm for arm in arms if arm not in own][:1]),
         *(_table("[[workload]]", workload=workload) for workload in dict.fromkeys(workloads)),
     ]
@@ -101,11 +102,11 @@ def two_builds(
     blocks: int = 8,
     seed: int = 1,
 ) -> str:
-    """The TOML text of a study of two builds of one VPN, each given by the paths of its programs, under the names `old` and `new`.
+    """Return the TOML text of a study of two builds of one VPN, the arms `old` and `new`.
 
-    `labels` say in words what they are. The old one is in it twice, as an A/A pair: what those two differ by is noise.
-
-    UnknownName for a name that does not exist, UsageError when there is nothing to compare.
+    `old`, `new`: the paths of each build's programs, by name. `labels`: the title of each. The old build is in it
+    twice, as an A/A pair: the difference between these two is noise.
+    UnknownName if a name does not exist, UsageError if there is nothing to compare.
     """
     _check("VPN", [vpn], catalogue.arms)
     if vpn == DIRECT:
@@ -147,12 +148,13 @@ def traversal(
     seed: int = 1,
     duration: int = 20,
 ) -> str:
-    """The TOML text of a study of which path VPNs find between two nodes behind each two of these kinds of routers.
+    """Return the TOML text of a study of the path that VPNs find between nodes behind each pair of kinds of routers.
 
-    Each two once: both nodes begin at the same time, so it makes no difference which is behind which. `sample`: so many of the
-    pairs, drawn by `seed`. The first VPN is in it twice, which shows whether what is found is found again. `duration` in seconds.
+    Each pair is in it once: both nodes start at the same time, so it makes no difference which is behind which kind.
+    `sample`: the number of pairs to draw, by `seed`; None: all. `duration`: of a trial, in seconds. The first VPN is in
+    it twice, which shows whether the same path is found again.
 
-    UnknownName for a name that does not exist, UsageError when there is nothing to try.
+    UnknownName if a name does not exist, UsageError if there is nothing to try.
     """
     arms = [vpn for vpn in dict.fromkeys(vpns) if vpn != DIRECT]
     if not arms:
@@ -195,7 +197,7 @@ def _check(what: str, names: Iterable[str], known: Iterable[str]) -> None:
 
 
 def _find(files: Files, profiles: Sequence[str], topology: str) -> None:
-    """UnknownName for a profile, of those that are joined too, or a topology that no file has."""
+    """UnknownName if no file has a profile (also one that is joined by `+`) or the topology."""
     for part in (part for profile in profiles for part in profile.split(JOIN)):
         files.find("profile", part)
     files.find("topology", topology.split(JOIN, maxsplit=1)[0])

@@ -1,4 +1,4 @@
-"""Which cells a study measures: every combination of arm, profile, topology and workload but those that its design leaves out. Pure."""
+"""Decides which combinations of arm, profile, topology and workload a study measures, and which not. Pure."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 AXES = {"arms": "arm", "profiles": "profile", "topologies": "topology", "workloads": "workload"}
-"""What cells are made of, in the order in which they are named, each with the word for one."""
+"""The parts of a cell, in the order of its name: each plural with its singular."""
 
 Names = Mapping[str, Sequence[str]]
-"""Names by axis."""
+"""Names by axis; the axes are the keys of `AXES`."""
 
 NOTHING: Names = {}
 
 
 @dataclass(frozen=True, slots=True)
 class CellPattern:
-    """Cells by what they are made of; an axis without names may be anything."""
+    """A set of cells: those whose names are in it. An axis without names matches any name."""
 
     arms: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class CellPattern:
         return self.arms, self.profiles, self.topologies, self.workloads
 
     def matches(self, cell: Sequence[str]) -> bool:
-        """Whether a cell, by its four names, is one of these."""
+        """Whether a cell is in the set; `cell` is its four names in the order of `AXES`."""
         return all(not names or name in names for name, names in zip(cell, self.axes, strict=True))
 
     def __str__(self) -> str:
@@ -38,14 +38,14 @@ class CellPattern:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What a study leaves out of all combinations, what of that it has all the same, and the part of it that is measured."""
+    """Which cells a study measures: those in `part` that are not in `excluded`, or are in `included` as well."""
 
     excluded: tuple[CellPattern, ...] = ()
     included: tuple[CellPattern, ...] = ()
     part: CellPattern = CellPattern()
 
     def has(self, cell: Sequence[str]) -> bool:
-        """Whether a cell, by its four names, is measured."""
+        """Whether a cell is measured; `cell` is its four names in the order of `AXES`."""
         out = any(each.matches(cell) for each in self.excluded)
         return self.part.matches(cell) and (not out or any(each.matches(cell) for each in self.included))
 

@@ -1,4 +1,4 @@
-"""When a run has blocks enough: what a study, or the options of a command, ask for beyond a fixed number of blocks."""
+"""Says when a run has enough blocks, if a study or a command does not ask for a fixed number of them."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ if TYPE_CHECKING:
     from tunnelmark.plan.model import Study
 
 FLOOR = 8
-"""Blocks before the first decision, where nothing states them: a spread of fewer blocks says too little of itself."""
+"""Blocks before the first decision if none are stated: with fewer, their spread is known too badly."""
 
 FEWEST = 5
-"""Fewer than these are refused where precision is asked for: with three, one sample in forty shows a sixth of its true spread."""
+"""The fewest blocks with a precision: of three blocks, one sample in forty shows a sixth of the true spread."""
 
 MOST = 40
-"""Blocks at most where nothing states them: five times the usual eight, which narrow an interval to less than a half."""
+"""The most blocks if none are stated: five times the usual eight, which more than halves an interval."""
 
 BATCH = 4
-"""Blocks that are added between two decisions. Each decision is a chance to stop by luck (`bench/stopping_bars.py` has these)."""
+"""Blocks that are added between two decisions. Each decision is a chance to stop by luck (`bench/stopping_bars.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Enough:
     """Blocks are added to the first `floor` until ratios are precise, the time is up, or there are `most` blocks.
 
-    `precision` is the half-width of an interval as a share of the ratio (0.05: 5 %), None: only time ends the run; `budget` in
-    seconds, None: as long as it takes. `change`: in place of a precision, until a change of that share between the arms `old` and `new`
-    is found or excluded, by `metrics`, none named: the primary ones.
+    `precision`: the largest half-width of an interval, as a share of the ratio (0.05: 5 %); None: it does not matter.
+    `budget`: the time for all blocks, in seconds; None: no limit.
+    `change`: in place of a precision: until a change of this share between the arms `old` and `new` is found or excluded.
+    `metrics`: the metrics of that change; empty: the primary ones.
     """
 
     floor: int
@@ -41,7 +42,7 @@ class Enough:
 
 
 def enough_of(floor: int, most: int | None, precision: float | None, budget: float | None) -> Enough | None:
-    """What is asked for; None where the number of blocks is fixed. ValueError says what cannot be."""
+    """Return when a run has enough blocks; None if their number is fixed. ValueError if the figures cannot be used."""
     if precision is None and budget is None:
         if most is not None:
             raise ValueError("blocks are only added for a precision, or as long as there is time")
@@ -61,9 +62,9 @@ def enough_of(floor: int, most: int | None, precision: float | None, budget: flo
 def asking(
     study: Study, *, precision: float | None, budget: float | None, most: int | None, blocks_stated: bool
 ) -> Study:
-    """The study with what the options of a command ask for in place of its own. UsageError if it cannot be.
+    """Return the study with a command's options in place of its own figures. UsageError if they cannot be used.
 
-    A study that was written for a fixed number of blocks has `FLOOR` of them at least, unless the command states them.
+    With a precision, a study that has a fixed number of blocks gets at least `FLOOR`, unless the command states them.
     """
     if precision is None and budget is None and most is None:
         return study

@@ -1,7 +1,7 @@
-"""Where study, profile and topology files are found: an ordered list of folders, and a search by name.
+"""Finds study, profile and topology files by name in an ordered list of folders.
 
-Each folder holds `studies/`, `profiles/` and `topologies/`; the first folder that has a name wins. On the command line a
-file can also be named by its path; it is then known by its own name for the length of that command.
+Each folder holds `studies/`, `profiles/` and `topologies/`; the first folder that has a name wins. On the command line
+a file can also be named by its path. For that command, it is then known by its own name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FORMER: Mapping[Kind, Mapping[str, str]] = {
     "study": former_names.STUDIES,
     "topology": former_names.TOPOLOGIES,
 }
-"""What files that tunnelmark brings were called; heeded with a warning where no folder has such a file."""
+"""Present names of tunnelmark's files by former name. A former name works, with a warning, if no file has it."""
 
 PACKAGED = Path(__file__).resolve().parent.parent / "data"
 
@@ -40,24 +40,24 @@ SUFFIX = ".toml"
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The folders to search, in order, and the files that were named by their paths, which go before them."""
+    """The folders to search, in order. Files that were named by their paths (`by_path`) come before them."""
 
     folders: tuple[Path, ...]
     by_path: tuple[tuple[Kind, str, Path], ...] = ()
 
     @classmethod
     def standard(cls, environ: Mapping[str, str] | None = None) -> Files:
-        """What tunnelmark brings, then the folders of the environment variable TUNNELMARK_PATH."""
+        """Return tunnelmark's own folder, then those in the environment variable TUNNELMARK_PATH."""
         added = (os.environ if environ is None else environ).get(PATH_VARIABLE, "")
         return cls((PACKAGED, *(Path(folder).expanduser() for folder in added.split(os.pathsep) if folder)))
 
     def names(self, kind: Kind) -> tuple[str, ...]:
-        """The names of that kind, sorted."""
+        """Return the names of all files of that kind, sorted."""
         found = {file.stem for folder in self.folders for file in folder.glob(f"{FOLDERS[kind]}/*{SUFFIX}")}
         return tuple(sorted(found | {name for each, name, _ in self.by_path if each == kind}))
 
     def find(self, kind: Kind, name: str) -> Path:
-        """The file of that name; UnknownName with the nearest names, and a file near by, if no folder has it."""
+        """Return the path of the file of that name; UnknownName, with a hint (see `elsewhere`), if no folder has it."""
         # Membership first: a name with a slash in it must not lead out of the folders.
         known = self.names(kind)
         if name not in known:
@@ -69,7 +69,7 @@ class Files:
         return next(given, None) or next(file for file in candidates if file.is_file())
 
     def current(self, kind: Kind, name: str) -> str:
-        """What a former name is now, with a warning; every other name as it is."""
+        """Return the present name for a former one, with a warning; any other name as it is."""
         now = FORMER.get(kind, {}).get(name)
         if now is None or name in self.names(kind):
             return name
@@ -77,10 +77,10 @@ class Files:
         return now
 
     def with_paths(self, kind: Kind, text: str) -> tuple[Files, str]:
-        """These files with those that `text` names by path, and `text` with their names instead of paths and former names.
+        """Return the files plus those that `text` names by path, and `text` with present names instead of paths.
 
         `./profiles/my-dsl.toml` becomes `my-dsl`, also where it is joined: `gso+./profiles/my-dsl.toml`. PlanError if
-        there is no such file, UsageError if its name is not valid, or is that of another file.
+        such a file does not exist, UsageError if its name is not valid, or is that of another file.
         """
         whole = kind == "study" or Path(text).is_file()  # a folder may have a + in its name
         parts = [text] if whole else text.split(JOIN)
@@ -111,16 +111,16 @@ class Files:
         return replace(self, by_path=(*self.by_path, (kind, name, path.absolute()))), name
 
     def fixed(self) -> dict[str, Fixed]:
-        """Which rate a profile's `auto` has, by profile, from the first folder that has such a file."""
+        """Return the rate fixed for each profile with an `auto`, from the first folder that has such a file; {} if none."""
         for folder in self.folders:
             if (file := folder / auto.FILE).is_file():
                 return auto.read(read_text(file), str(file))
         return {}
 
     def find_study(self, name_or_path: str) -> Path:
-        """The study file behind a name (`quick`) or a path (`./my.toml`).
+        """Return the path of the study file with that name (`quick`) or path (`./my.toml`).
 
-        `studies/quick.toml` works from any directory when `quick` is in the search folders, so that
+        `studies/quick.toml` works from any directory if `quick` is in the search folders, so that
         the line in the README does too. PlanError if a path leads to no file, UnknownName if a name
         is unknown.
         """
@@ -136,7 +136,7 @@ class Files:
 
 
 def elsewhere(kind: Kind, name: str, known: Sequence[str]) -> str:
-    """The hint for a name that no folder has: a file of that name near by, the nearest names, or where more may be."""
+    """Return the hint for an unknown name: a file of that name near by, the nearest names, or how to name one's file."""
     near = (place / f"{name}{SUFFIX}" for place in (Path(FOLDERS[kind]), Path()))
     if not _is_path(name) and (file := next(filter(Path.is_file, near), None)):
         return f"did you mean the file ./{file}? Name it by its path, or make its folder known by {PATH_VARIABLE}"
@@ -147,7 +147,7 @@ def elsewhere(kind: Kind, name: str, known: Sequence[str]) -> str:
 
 
 def _is_path(text: str) -> bool:
-    """Whether it cannot be a name."""
+    """Whether the text must be a path, as it cannot be a name."""
     return "/" in text or text.endswith(SUFFIX)
 
 

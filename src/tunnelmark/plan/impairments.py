@@ -108,8 +108,8 @@ class Jitter:
     """Variation of the delay. `size`: half the width of a `uniform` distribution, the standard deviation of others.
 
     With `correlation_time` the jitter is a process in time: all packets of one moment have the same. It follows a
-    normal variable whose correlation with itself falls to 1/e after that time. Without it, each packet has a jitter of its own,
-    and `correlation` is that with the packet before.
+    normal variable whose correlation with itself falls to 1/e after that time. Without it, each packet has a jitter of
+    its own, and `correlation` is that with the packet before.
     `keep_order`: a packet never leaves before one that entered earlier. netem's jitter cannot keep the order.
     """
 
@@ -139,7 +139,7 @@ class Codel:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A rate recorded as by Mahimahi: `at_ms` is the time of each chance to send `bytes`. At its end it begins again."""
+    """A rate recorded as by Mahimahi: `at_ms` is the time of each chance to send `bytes`. It repeats at its end."""
 
     at_ms: tuple[int, ...]
     bytes: int = 1514

@@ -1,8 +1,8 @@
-"""How long a trial must be on a path: slow start behind it, enough round trips, and every cut met. Pure.
+"""Computes how long a trial must be on a path: until after slow start, for enough round trips, to meet cuts. Pure.
 
-A path is the profiles of the links that traffic crosses, in their order (`routes.crossed`); packets cross each of them forward.
-A workload whose options say which of their durations follow the path (`fields.OfPath`) gets these where a study states none.
-What a study states is kept, and reported as too short where it is.
+A path is the profiles of the links that traffic crosses, in order (`routes.crossed`); packets cross each link forward.
+A workload's options mark which of their durations follow from the path (`fields.OfPath`). Such a duration is computed
+if a study does not state it. A stated duration is kept, and reported if it is too short.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from tunnelmark.plan.model import Profile, WorkloadUse
 
 ROUNDS = 20
-"""Round trips that a transfer is measured for at least: with fewer a single loss decides its result."""
+"""A transfer is measured for at least so many round trips: with fewer, a single loss decides its result."""
 
 _LIMIT = 1000  # packets: netem's default (tc-netem(8))
 _SEGMENT = 1448  # bytes of payload of a full TCP segment with timestamps
 _INITIAL = 10  # segments of the initial window (RFC 6928)
-_BUFFER = 4 * 2**20  # bytes: the kernel's own default of tcp_wmem, which bounds what is in flight where no rate does
+_BUFFER = 4 * 2**20  # bytes: the kernel's default of tcp_wmem, which limits what is in flight if no rate does
 _BETA, _CUBE = 0.7, 0.4  # CUBIC's decrease and its scaling in segments/s^3 (RFC 9438, 4.6 and 4.1.2)
-_FRIENDLY = 3 * (1 - _BETA) / (1 + _BETA)  # segments a round trip that CUBIC grows by where Reno would be faster (4.3)
+_FRIENDLY = 3 * (1 - _BETA) / (1 + _BETA)  # segments a round trip by which CUBIC grows if Reno would be faster (4.3)
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """Seconds that a transfer warms up and is measured for on a link, and the longest period of its cuts (0: none)."""
+    """What a transfer needs on a path, in seconds: its warm-up, its window, and the longest period of cuts (or 0)."""
 
     warmup: float
     window: float
@@ -43,25 +43,25 @@ class Needed:
 
 
 def round_trip(path: Sequence[Profile]) -> float:
-    """Seconds that a packet and its answer are on the way, by the delays that the links state."""
+    """Return the path's round-trip time in seconds: the sum of the delays that its links state."""
     return sum(float(link.forward.delay or 0) + float(link.back.delay or 0) for link in path)
 
 
 def needed(path: Sequence[Profile]) -> Needed:
-    """What a transfer needs on this path."""
+    """Return the warm-up, the window and the period of cuts for which a transfer on this path must last."""
     trip = round_trip(path)
     periods = [float(each.every) for link in path for each in _cuts(link) if each.every is not None]
     return Needed(_filled(path, trip), ROUNDS * trip, max(periods, default=0.0))
 
 
 def _filled(path: Sequence[Profile], trip: float) -> float:
-    """Seconds until a stream fills the path: handshake, slow start, and its way back after the loss that ends it.
+    """Return the seconds until a stream fills the path: handshake, slow start, and recovery from the loss that ends it.
 
-    Slow start doubles the window each round trip (RFC 5681, 3.1) from ten segments (RFC 6928) up to rate x round trip, or to what
-    the links' independent loss p lets it have: 1.054 (trip / p)^(3/4) segments (RFC 9438, 5.1), or Reno's sqrt(1.5 / p) where
-    that is more (Mathis et al., CCR 27(3), 1997). The loss at a full queue leaves 0.7 of the window (RFC 9438, 4.6). Where
-    that is less than the path holds, it grows again as CUBIC (K = cbrt(0.3 W / 0.4) seconds, 4.2) or, on short paths, as Reno
-    would (4.3), whichever is faster. The slowest link has the rate, and the queue that fills.
+    Slow start doubles the window each round trip (RFC 5681, 3.1) from ten segments (RFC 6928) up to rate x round trip,
+    or to what the links' independent loss p allows: 1.054 (trip / p)^(3/4) segments (RFC 9438, 5.1), or Reno's
+    sqrt(1.5 / p) if that is more (Mathis et al., CCR 27(3), 1997). The loss at a full queue leaves 0.7 of the window
+    (RFC 9438, 4.6). If that is less than the path holds, it grows again as CUBIC (K = cbrt(0.3 W / 0.4) seconds, 4.2)
+    or, on short paths, as Reno would (4.3), whichever is faster. Rate and queue are those of the slowest link.
     """
     slowest = min(path, key=lambda link: float(link.carried or math.inf))
     full = float(slowest.carried) / 8 * trip / _SEGMENT if slowest.carried else _BUFFER / _SEGMENT
@@ -73,13 +73,13 @@ def _filled(path: Sequence[Profile], trip: float) -> float:
     if slowest.rate is None or bounded < full or _BETA * most >= full:
         return started
     gone = (1 - _BETA) * most
-    # The next burst ends it.
+    # The next burst of losses ends the recovery.
     again = min((float(loss.every) for loss in losses if isinstance(loss, Bursts)), default=math.inf)
     return started + min(math.cbrt(gone / _CUBE), gone / _FRIENDLY * trip, again)
 
 
 def _queue(profile: Profile) -> float:
-    """The bytes that may wait in front of the rate, forward; netem's limit counts packets."""
+    """Return the bytes that may wait in front of the forward rate; a limit in packets counts as so many full frames."""
     way = profile.forward
     if way.queue is not None:
         return float(way.queue)
@@ -92,7 +92,7 @@ def _cuts(profile: Profile) -> Sequence[Blackout]:
 
 
 def open_lengths(options: BaseModel) -> dict[str, OfPath]:
-    """Options of a workload that follow the link and are not stated, with their defaults."""
+    """Return the options of a workload that follow from the path and are not stated, with their defaults, by name."""
     marks = _marks(type(options))
     return {name: mark for name, mark in marks.items() if name not in options.model_fields_set}
 
@@ -106,7 +106,7 @@ def _marks(kind: type[BaseModel]) -> dict[str, OfPath]:
 
 
 def over(use: WorkloadUse, path: Sequence[Profile]) -> dict[str, Any]:
-    """The options of a workload that are longer on this path than by default, as a study would state them."""
+    """Return the options that must be longer on this path than by default, as text in a study file, by name."""
     if not use.lengths:
         return {}
     asked = needed(path)
@@ -120,13 +120,16 @@ def over(use: WorkloadUse, path: Sequence[Profile]) -> dict[str, Any]:
     if "duration" in default:
         window = max(asked.window if transfers else 0.0, asked.period)
         made["duration"] = float(math.ceil(max(default["duration"], warmup + window, 2 * warmup) - 1e-9))
-    elif "warmup" in made:  # what is stated leaves room for no more
+    elif "warmup" in made:  # at most half of the stated duration
         made["warmup"] = max(min(warmup, float(stated["duration"]) / 2), default["warmup"])
     return {name: f"{value:g} s" for name, value in made.items() if value > default[name]}
 
 
 def too_short(use: WorkloadUse, path: Sequence[Profile], kind: type[BaseModel]) -> str:
-    """Why the stated length of a workload is short on this path, in words; nothing if it is not. `kind` is the model of its options."""
+    """Return in words why the stated duration of a workload is too short for this path.
+
+    It is "" if it is long enough, or none is stated. `kind`: the model of the workload's options.
+    """
     marks = _marks(kind)
     if "duration" not in marks or "duration" not in use.options:
         return ""
@@ -159,10 +162,10 @@ def _longest(path: Sequence[Profile]) -> float:
 
 
 def meet_cuts(uses: Iterable[WorkloadUse], profiles: Sequence[Profile], blocks: int, problems: Problems) -> None:
-    """PlanError where a link has cuts that the trials of a workload will not meet: its result would be that of another link.
+    """PlanError if the trials of a workload would not meet a link's cuts: their result would be that of another link.
 
-    A cut with a start of its own must begin within the trial; of one that is drawn for each block, one block at least
-    must meet one on average.
+    A cut with a stated start must begin before the trial ends. If the start is drawn for each block, at least one of
+    all blocks must meet a cut on average.
     """
     for place, use in enumerate(uses):
         for profile in profiles:

@@ -1,4 +1,4 @@
-"""Files to start from: the text of a new profile, topology or CI workflow, and what a new thing may be called."""
+"""Makes files to start from (a profile, a topology, a CI workflow), and checks the names of new things."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Literal
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.fields import NAME_PATTERN
 
-LONGEST = 40  # characters; a name is a column's head in every table
+LONGEST = 40  # characters; names head the columns of tables
 
 
 def scaffold(kind: Literal["profile", "topology"], name: str, path: str) -> str:
-    """The text of a new profile or topology, which loads as it is; `path` is how commands may name its file.
+    """Return the text of a new profile or topology, which loads as it is; `path`: of its file, for commands.
 
     UsageError if the name does not suit a study file, a table or the name of a folder.
     """
@@ -34,19 +34,19 @@ WORKFLOWS: dict[Forge, str] = {
     "github": ".github/workflows/tunnelmark-ab.yml",
     "gitlab": ".gitlab/tunnelmark-ab.yml",
 }
-"""Where a forge's runners look for a workflow, or a user includes it from."""
+"""The path of the workflow file: where a forge's runners look for it, or from where a user includes it."""
 
 
 def workflow(forge: Forge, vpn: str, program: str) -> str:
-    """The text of a CI workflow that compares two revisions of a VPN, of which `program` is what a build makes."""
+    """Return the text of a CI workflow that compares two revisions of a VPN; `program`: the file that a build makes."""
     template = resources.files("tunnelmark.plan").joinpath(f"ab-{forge}.yml.txt").read_text(encoding="utf-8")
     return template.replace("@VPN@", vpn).replace("@PROGRAM@", program)
 
 
 def module_name(what: str, name: str, taken: Collection[str]) -> str:
-    """The name of the module of a new VPN or workload; UsageError if the name does not suit it, a study file or a table.
+    """Return the name of a new VPN's or workload's module; UsageError if `name` does not suit it, a study or a table.
 
-    `what` is what errors call it; `taken` are modules of its package that are something else.
+    `what`: the word for it in errors. `taken`: the names of modules in its package that are something else.
     """
     module = name.replace("-", "_").replace(".", "_")
     if not re.fullmatch(NAME_PATTERN, name) or not module.isidentifier() or keyword.iskeyword(module):

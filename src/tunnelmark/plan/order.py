@@ -1,4 +1,4 @@
-"""The order of a study's trials: block by block, each block a shuffle of all cells that its seed decides."""
+"""Orders the trials of a study block by block; in each block, the seed shuffles all cells."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tunnelmark.plan.routes import crossed
 
 
 def order(study: Study) -> Plan:
-    """The study with its trials, one of every cell a block, in the order in which they run."""
+    """Return the study with its trials in the order in which they run: in each block, one trial of every cell."""
     trials: list[Trial] = []
     for block in range(1, study.blocks + 1):
         trials += _block(study, block, len(trials))
@@ -20,12 +20,12 @@ def order(study: Study) -> Plan:
 
 
 def replacement(study: Study, number: int, position: int) -> list[Trial]:
-    """The block of that number (from 1) after the planned ones, as if it had been planned; `position` is where those end."""
+    """Return the trials of replacement block `number` (from 1), as if planned; `position`: where planned trials end."""
     return _block(study, study.blocks + number, position + (number - 1) * len(study.cells()))
 
 
 def again(study: Study, trials: Iterable[Trial]) -> list[Trial]:
-    """Trials in the order in which they are tried again: another shuffle, so that none meets its neighbour again."""
+    """Return trials in the order of their next attempts: another shuffle, so they seldom have the same neighbours."""
     return sorted(trials, key=lambda trial: _rank(study.seed, trial, "again"))
 
 
@@ -40,7 +40,7 @@ def _block(study: Study, block: int, position: int) -> list[Trial]:
 
 
 def _rank(seed: int, trial: Trial, more: str = "") -> bytes:
-    """Where the trial comes in its block, or among those that are tried again.
+    """Return the key by which trials are sorted in their block, or, with `more`, for their next attempts.
 
     A hash instead of `random.shuffle`: Python promises the same shuffle for a seed only within one version,
     and a study must have the same order for everyone and forever. The order depends only on these words, so
@@ -51,5 +51,5 @@ def _rank(seed: int, trial: Trial, more: str = "") -> bytes:
 
 
 def link_seed(seed: int, block: int) -> int:
-    """The seed of emulated links in a block: all arms of a block meet the same link, and each block meets another."""
+    """Return the seed of emulated links in a block: all arms of a block meet the same link, and each block another."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{block}/link".encode()).digest()[:6], "big")

@@ -1,4 +1,4 @@
-"""What is wrong with a plan file, in words: collects problems and raises them as one `PlanError`.
+"""Collects the problems of a plan file, in words, and raises them as one `PlanError`.
 
 Errors of tomllib and pydantic are turned into a key, what is wrong there, and what would be right.
 """
@@ -31,14 +31,14 @@ class Problems:
         self._found: list[tuple[str, str, str]] = []
 
     def add(self, key: Location, problem: str, hint: str = "") -> None:
-        """Note a problem at `key`, with what would be right; noted once, however often it is found."""
+        """Note a problem at `key`, and in `hint` what would be right. The same problem is noted only once."""
         if (found := (dotted(key), problem, hint)) not in self._found:
             self._found.append(found)
 
     def add_invalid(
         self, error: ValidationError, model: type[BaseModel], data: object, key: Location = (), name: str = ""
     ) -> None:
-        """Note all that pydantic found in `data`, which should be a `model`, is at `key` and belongs to `name`."""
+        """Note all errors that pydantic found in `data`: `model` is its model, `key` its location, `name` its owner."""
         # Unknown keys first: a misspelt key explains why the right one is missing.
         for detail in sorted(error.errors(include_url=False), key=lambda detail: detail["type"] != "extra_forbidden"):
             problem, hint = _explain(detail, model)
@@ -46,7 +46,7 @@ class Problems:
             self.add((*key, *detail["loc"]), problem + (f" (in {whose!r})" if whose else ""), hint)
 
     def raise_if_any(self) -> None:
-        """PlanError for the first problem; its message holds all the others too."""
+        """Raise PlanError for the first problem, if there are any; its message holds all the others too."""
         if not self._found:
             return
         (key, problem, hint), *others = self._found
@@ -76,7 +76,7 @@ def parse_toml(text: str, file: str) -> dict[str, Any]:
 
 
 def parse(text: str, file: str, model: type[Model]) -> Model:
-    """The TOML text as a `model`; PlanError with all problems of its shape."""
+    """Return the TOML text as a `model`; PlanError with all problems if it does not fit."""
     data = parse_toml(text, file)
     try:
         return model.model_validate(data)
@@ -90,7 +90,7 @@ def parse(text: str, file: str, model: type[Model]) -> Model:
 def checked(
     options: Mapping[str, object], model: type[BaseModel], key: Location, name: str, problems: Problems
 ) -> BaseModel | None:
-    """The options as their model, or None with the problems noted."""
+    """Return the options as their model; None, with the problems noted, if they do not fit it."""
     try:
         return model.model_validate(options)
     except ValidationError as error:
@@ -104,7 +104,7 @@ def dotted(key: Location) -> str:
 
 
 def _explain(detail: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
-    """What is wrong, and what would be right."""
+    """Return what is wrong, and what would be right."""
     location = detail["loc"]
     holder = _model_at(model, location[:-1])
     last = location[-1] if location else ""
@@ -112,7 +112,7 @@ def _explain(detail: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
         return "there is no such key", nearest(str(last), holder.model_fields if holder else ())
     if detail["type"] == "missing":
         return "is missing", _wanted(holder, last) or "state it"
-    if detail["type"] == "value_error":  # our own words, without pydantic's prefix
+    if detail["type"] == "value_error":  # from a validator of this project, without pydantic's prefix
         words = str(detail["ctx"]["error"])
     else:
         words = _wanted(holder, last) or detail["msg"].removeprefix("Input ")
@@ -123,7 +123,7 @@ def _explain(detail: ErrorDetails, model: type[BaseModel]) -> tuple[str, str]:
 
 
 def _wanted(holder: type[BaseModel] | None, key: int | str) -> str:
-    """What a field says that it wants, if it says so."""
+    """Return what a field should be, by its description; "" if it has none."""
     field = holder.model_fields.get(str(key)) if holder else None
     return f"should be {field.description}" if field and field.description else ""
 
@@ -139,13 +139,13 @@ def _model_at(model: type[BaseModel], location: Location) -> type[BaseModel] | N
 
 
 def _models(field: FieldInfo) -> Iterator[type[BaseModel]]:
-    """The models in a field's type: `TomlTable` itself, or the one in `list[Table]`."""
+    """Return the models in a field's type: the type itself, or the one in `list[Table]`."""
     parts: Iterable[object] = (field.annotation, *get_args(field.annotation))
     return (part for part in parts if isinstance(part, type) and issubclass(part, BaseModel))
 
 
 def _whose(data: object, location: Location) -> str:
-    """The name of the table in a list that the location is in, so that no one has to count tables; "" without one."""
+    """Return the name of the list's table that the location is in, so that no one has to count; "" if it has none."""
     for part in location:
         try:
             data = data[part]  # type: ignore[index]  # what cannot be followed has no name

@@ -42,7 +42,7 @@ JOIN = "+"
 """Joins the names of profiles into the name of one: `wifi-good+gigabit`."""
 
 WANDERING = 20
-"""The correlation time of a jitter that states none, in multiples of its size: twice the least (`link_rules.SMOOTH`)."""
+"""A jitter that states no correlation time has its size times this: twice the least (`link_rules.SMOOTH`)."""
 
 _WHOLE = ("model", "unit", "backend", "place", "card")
 _WORDS = {"forward", "back", "title", "source", *_WHOLE}
@@ -69,7 +69,7 @@ class _Stated:
 def parse_profile(sources: Sequence[Source], fixed: Fixed | None = None) -> Profile:
     """Return the profile that the files state together.
 
-    `fixed`: the rate for each `rate = "auto"`. Without it, the highest allowed rate is there, and `Profile.auto` is set.
+    `fixed`: the rate for each `rate = "auto"`. Without it, the highest allowed rate is there, and `Profile.auto` set.
     PlanError names the keys with impossible values, or one that has different values in two places.
     """
     tables = [(source, parse(source.text, source.file, ProfileFile).profile) for source in sources]

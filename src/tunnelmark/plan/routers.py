@@ -9,21 +9,21 @@ from typing import Literal
 from tunnelmark.units import Duration, Rate
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address-and-port-dependent"]
-"""On what of the other end a mapping or a filter depends: nothing, its address, or its address and port (RFC 4787, 4.1 and 5)."""
+"""Whether a mapping or filter depends on nothing of the far end, its address, or both address and port (RFC 4787)."""
 
 
 MAPPED = Duration(120)
-"""How long a mapping of UDP lasts at least that nothing uses (RFC 4787, REQ-5)."""
+"""How long an unused UDP mapping must last at least (RFC 4787, REQ-5), in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nat:
-    """How a router translates what leaves through its outside link, UDP and, in the same way, TCP (RFC 5382).
+    """How a router translates the addresses of packets that leave through its outside link: UDP, and likewise TCP (RFC 5382).
 
-    `mapping`: which of a node's packets get the same outside port. `filtering`: whose packets to that port are let in.
-    `ports`: the outside port is the node's own where it is free (`preserved`), or any. `hairpin`: a node behind it reaches
-    another behind it at its outside port. `timeout` ends a mapping that nothing has used for so long, but
-    for that of a TCP connection, which lasts as long as it does.
+    `mapping`: which packets of a node get the same outside port. `filtering`: whose packets to that port are let in.
+    `ports`: the outside port is the node's own port if that is free (`preserved`), or any port.
+    `hairpin`: whether a node behind the router reaches another node behind it at that node's outside port.
+    `timeout`: seconds after which an unused mapping ends. That of a TCP connection lasts as long as the connection.
     """
 
     mapping: Dependence = "endpoint-independent"
@@ -33,7 +33,7 @@ class Nat:
     timeout: Duration = MAPPED
 
     def __str__(self) -> str:
-        """Its kind by RFC 3489's names where it has one, and what is unlike them."""
+        """Its kind by RFC 3489's name, or else its mapping and filtering; then what differs from the defaults."""
         kind = next(
             (n for n, one in KINDS.items() if (one.mapping, one.filtering) == (self.mapping, self.filtering)), ""
         )
@@ -51,7 +51,7 @@ KINDS: Mapping[str, Nat] = {
     "port-restricted": Nat("endpoint-independent", "address-and-port-dependent"),
     "symmetric": Nat("address-and-port-dependent", "address-and-port-dependent", "random"),
 }
-"""The names of RFC 3489, section 5, which people use."""
+"""The kinds of NAT by their names in RFC 3489, section 5, which are in common use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +80,17 @@ FILTERS: Mapping[str, Mapping[str, object]] = {
     "dns-and-https-only": {"allow": (Service("udp", 53), Service("tcp", 53), Service("tcp", 443))},
     "udp-throttled": {"udp_rate": Rate(1_000_000)},
 }
-"""What networks that restrict their users let through, by name."""
+"""The filters of networks that restrict their users, by name: the fields of `Router` that each one sets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Router:
     """A node that only forwards.
 
-    `outside` is the link that it translates addresses to, and that `allow` counts from. `block` drops what it names, each way.
-    `allow` lets out only what it names, and in only the answers to it; empty: everything. `largest` in bytes: longer IP packets
-    vanish without a word (an MTU black hole, RFC 2923); None: none do. `udp_rate` in bit/s is what UDP gets at most, each way.
+    `outside`: the link on the side of the Internet, for `nat` and `allow`. `block`: dropped in both directions.
+    `allow`: the only traffic that is let out; only answers to it are let in. If it is empty, everything is.
+    `largest`: the largest IP packet in bytes; longer ones are dropped silently (an MTU black hole, RFC 2923).
+    `udp_rate`: the highest rate of UDP in bit/s, in each direction. None: no limit.
     """
 
     name: str
@@ -101,13 +102,13 @@ class Router:
     udp_rate: Rate | None = None
 
     def of_kind(self, kind: str) -> Router:
-        """The router with another translation (one of `KINDS`, or `no-nat`), or with a filter (one of `FILTERS`) as well."""
+        """Return the router with another NAT (one of `KINDS`, or `no-nat`), or with a filter (of `FILTERS`) added."""
         if kind in FILTERS:
             return replace(self, **FILTERS[kind])  # type: ignore[arg-type]  # fields by name
         return replace(self, nat=KINDS.get(kind))
 
     def __str__(self) -> str:
-        """What it does beyond forwarding, in words; empty: nothing."""
+        """What it does beyond forwarding, in words; "" if nothing."""
         parts = [] if self.nat is None else [str(self.nat)]
         parts += [f"lets out only {', '.join(map(str, self.allow))}"] if self.allow else []
         parts += [f"blocks {', '.join(map(str, self.block))}"] if self.block else []
@@ -118,4 +119,4 @@ class Router:
 
 NO_NAT = "no-nat"
 ALL_KINDS = (NO_NAT, *KINDS, *FILTERS)
-"""What may be joined to a topology's name by `+`, in place of what its routers do."""
+"""The kinds of routers that `+` may join to a topology's name, to change what its routers do."""

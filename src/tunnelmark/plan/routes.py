@@ -1,4 +1,4 @@
-"""Which links a node reaches by way of which router: shortest paths over a topology. Pure."""
+"""Finds the links that a node reaches, and over which routers: shortest paths in a topology. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tunnelmark.plan.model import Profile, Topology
 from tunnelmark.plan.routers import Router
 
 Hop = tuple[str, str]
-"""The link to send on, and the router on it to send to."""
+"""The name of the link to send on, and that of the router on it to send to."""
 
 
 def routes(topology: Topology, start: str) -> dict[str, Hop | None]:
-    """For each link whose addresses a node or router reaches, the way to it; None for its own links.
+    """Return the first hop to each link that the node or router `start` reaches, by link; None for its own links.
 
-    Ways are those over the fewest routers, and of equal ones the first stated. None leads to the inside of a router that
-    translates addresses: those outside know nothing of what is behind it.
+    Paths have the fewest routers; of equal ones, the first stated is taken. A router that translates addresses is not
+    crossed from outside to inside: nodes outside do not know what is behind it.
     """
     own = [link for link in topology.links if start in link.nodes]
     found: dict[str, Hop | None] = {link.name: None for link in own}
@@ -37,7 +37,10 @@ def routes(topology: Topology, start: str) -> dict[str, Hop | None]:
 
 
 def hops(topology: Topology, start: str, end: str) -> list[Hop]:
-    """The routers, and nodes that forward, between a node and another, each with the link on which packets reach it; all routers taken as open."""
+    """Return the routers and forwarding nodes between two nodes, each with the link on which packets reach it.
+
+    All routers are taken as open, without NAT and filters.
+    """
     open_, found, here = topology.open, list[Hop](), start
     while not any({here, end} <= set(link.nodes) for link in topology.links):
         ways = routes(open_, here)
@@ -48,7 +51,7 @@ def hops(topology: Topology, start: str, end: str) -> list[Hop]:
 
 
 def crossed(topology: Topology, profile: Profile) -> tuple[Profile, ...]:
-    """The profiles of the links that packets cross from the first node to the last; that of links without an own is `profile`."""
+    """Return the profiles of the links from the first node to the last; `profile`: that of links without their own."""
     start, end = topology.nodes[0], topology.nodes[-1]
     ways = hops(topology, start, end)
     last = ways[-1][1] if ways else start
@@ -58,7 +61,10 @@ def crossed(topology: Topology, profile: Profile) -> tuple[Profile, ...]:
 
 
 def further_ways(topology: Topology, source: str, target: str) -> Mapping[tuple[str, str], Sequence[str]]:
-    """By sender and receiver on a link between others: the ends, `source` or `target`, whose packets to the other one go that way."""
+    """Return which end's packets cross each link after the first: "source" for those to the target, or "target".
+
+    Keys are the sender and the receiver on that link.
+    """
     found: dict[tuple[str, str], list[str]] = {}
     for end, start, other in (("source", source, target), ("target", target, source)):
         between = [name for _, name in hops(topology, start, other)]
@@ -68,13 +74,13 @@ def further_ways(topology: Topology, source: str, target: str) -> Mapping[tuple[
 
 
 def translators(topology: Topology, start: str, end: str) -> list[str]:
-    """The routers between a node and another that translate the first one's address, in the order in which its packets meet them."""
+    """Return the routers that translate the address of `start` on its packets to `end`, in the order of the path."""
     kinds = {router.name: router for router in topology.routers}
     met = ((kinds[name], link) for link, name in hops(topology, start, end) if name in kinds)
     return [router.name for router, link in met if router.nat is not None and router.outside != link]
 
 
 def reaches(topology: Topology, start: str, end: str) -> bool:
-    """Whether a node or router can send to another."""
+    """Whether the node or router `start` can send to `end`."""
     known = routes(topology, start)
     return any(end in link.nodes and link.name in known for link in topology.links)

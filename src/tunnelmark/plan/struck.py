@@ -1,4 +1,4 @@
-"""Says what share of packets each stage of a direction strikes in the long run, where that is known in closed form. Pure."""
+"""Computes the share of packets that each stage of a direction strikes in the long run, if a formula gives it. Pure."""
 
 from __future__ import annotations
 
@@ -9,25 +9,24 @@ from functools import cache
 from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Model, Reordering
 
 CORRELATED = 0.5
-"""The largest correlation of packets that skip the delay for which their share is reported: beyond it they come in long runs."""
+"""The largest correlation with which the share of packets that skip the delay is given: above, runs are long."""
 
 SELDOM = 1e-4
-"""The share of packets that skip the delay below which a profile has none to speak of: a run of a hundred thousand packets meets ten."""
+"""The least share of packets that skip the delay that is given: of a hundred thousand packets, ten skip it."""
 
-_POINTS, _TURNS = 20_000, 60  # of the distribution of netem's correlated numbers: its grid, and steps until it settles
-_TAIL = 4  # standard deviations that a delay hardly ever is off by
+_POINTS, _TURNS = 20_000, 60  # distribution of netem's correlated numbers: grid points, iterations until it settles
+_TAIL = 4  # standard deviations: a delay hardly ever differs from its mean by more
 
 
 def shares(way: Direction, model: Model, unit: str) -> Mapping[str, float]:
-    """The shares of packets that are lost (`loss`), of the rest copied (`duplication`) and corrupted (`corruption`), and of those
-    that come to the delay the ones that skip it (`skips`).
+    """Return the share of packets that each stage strikes: `loss`, `duplication`, `corruption` and `skips` (the delay).
 
-    A stage is left out where its share changes with time (bursts with a length in time among them: how many a trial meets says nothing
-    that its packets could tell), or where no formula gives it: netem's correlation moves the
-    share (of packets that skip the delay it is known, see `skipping`), and its copies of lost packets undo the loss.
-
-    Of whole segments (`unit = "gso"`) only the loss is known: one decision strikes all packets of a segment, so their counts spread
-    by how many those are. Of losses the runs say how many, of everything else nothing does.
+    `duplication` and `corruption` are shares of the packets that are not lost, `skips` of those that reach the delay.
+    A stage is left out if its share changes with time, as with bursts that have a length in time: packets do not show
+    how many of those a trial should meet. It is also left out if no formula gives its share: netem's correlation moves
+    it (for packets that skip the delay see `skipping`), and netem's copies of lost packets undo the loss.
+    For whole segments (`unit = "gso"`) only the loss is given. One decision strikes all packets of a segment, so counts
+    spread by how many these are. The lengths of runs of losses show that number; nothing shows it for other stages.
     """
     if way.blackouts or way.schedule is not None:
         return {}
@@ -50,9 +49,10 @@ def shares(way: Direction, model: Model, unit: str) -> Mapping[str, float]:
 
 
 def drawn(way: Direction, model: Model, unit: str) -> float | None:
-    """The share of packets that are lost, where seed and number of a packet alone decide whether it is: an independent loss that never changes.
+    """Return the share of an independent, constant loss; None for every other direction.
 
-    None for every other direction. Which packets it loses can be computed, so there is nothing to allow for chance.
+    The seed and a packet's number alone decide whether it is lost. So the lost packets can be computed, and no room for
+    chance is needed.
     """
     steady = model == "stated" and unit == "wire" and way.schedule is None and not way.blackouts
     if steady and isinstance(way.loss, Chance) and not way.loss.correlation:
@@ -61,10 +61,10 @@ def drawn(way: Direction, model: Model, unit: str) -> float | None:
 
 
 def skipping(reordering: Reordering, model: Model) -> float | None:
-    """The share of packets that skip the delay in the long run; None where a correlation meets a gap or is above `CORRELATED`.
+    """Return the share of packets that skip the delay in the long run.
 
-    With a correlation netem compares no fresh number but a mean of it and of the last one, which is seldom small: of 5 % with a
-    correlation of 50 % are left 16 packets in a million.
+    None if a correlation comes with a gap above 1, or is above `CORRELATED`. With a correlation, netem draws a mean of a
+    fresh number and the last one, which is seldom small: 5 % with a correlation of 50 % become 16 packets in a million.
     """
     p, c = float(reordering.probability), float(reordering.correlation)
     if c == 0:
@@ -75,8 +75,10 @@ def skipping(reordering: Reordering, model: Model) -> float | None:
 
 
 def wandering(way: Direction) -> tuple[float, float] | None:
-    """The mean delay and its standard deviation in seconds where a jitter is a process in time; None where no formula gives them:
-    where the jitter would reach below no delay at all, is drawn per packet, or has a long tail.
+    """Return the mean delay and its standard deviation in seconds, if the jitter is a process in time.
+
+    None if no formula gives them: the jitter is drawn per packet, has a long tail, or would make a delay negative; or
+    the direction reorders or has a schedule.
     """
     jitter, delay = way.jitter, float(way.delay or 0.0)
     if jitter is None or jitter.correlation_time is None or way.reordering is not None or way.schedule is not None:
@@ -90,8 +92,8 @@ def wandering(way: Direction) -> tuple[float, float] | None:
 
 @cache
 def _below(p: float, c: float) -> float:
-    """The share of netem's correlated numbers (`get_crandom`: c times the last one plus 1 - c times a fresh one) that are below p."""
-    import numpy as np  # only here: a plan needs it no further
+    """Return the share of netem's numbers below p (`get_crandom`: c times the last one plus 1 - c times a fresh one)."""
+    import numpy as np  # imported only here, as nothing else in a plan needs it
 
     grid = np.linspace(0.0, 1.0, _POINTS + 1)
     below = grid.copy()

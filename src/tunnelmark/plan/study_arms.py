@@ -15,13 +15,13 @@ from tunnelmark.plan.study_schema import ArmTable, InnerTable
 from tunnelmark.plan.sysctls import sysctls_of
 
 DIRECT = "direct"
-"""The VPN that is none: the bare link, which every block must hold."""
+"""The `vpn` of an arm without a VPN: the bare link, which every block must have."""
 
 ANCHOR = "anchor"
-"""The VPN that is a yardstick of our own: a tunnel that does the least a user-space VPN must (`vpns.anchor`)."""
+"""The `vpn` of our reference tunnel, which does the least that a user-space VPN must (`vpns.anchor`)."""
 
 OLD, NEW, OLD_AGAIN = "old", "new", "old-again"
-"""The arms of a study of two builds of one VPN, and the old one's twin (`compose.two_builds`)."""
+"""The arms of a study of two builds of one VPN, and the twin of the old one (`compose.two_builds`)."""
 
 
 def arms_of(
@@ -31,7 +31,10 @@ def arms_of(
     inner: InnerTable | None,
     problems: Problems,
 ) -> tuple[Arm, ...]:
-    """The arms of a study whose nodes have these `settings` and that `inner` network; with problems, those that are right so far."""
+    """Return the arms of a study. An arm with a problem is left out, and the problem is noted.
+
+    `settings`: sysctls of all arms. `inner`: the inner network of each arm that states no other; None: none.
+    """
     unique([table.name for table in tables], ("arm",), problems, field="name")
     arms: dict[str, Arm] = {}
     models: dict[str, BaseModel] = {}
@@ -40,7 +43,7 @@ def arms_of(
         twin = arms.get(table.same_as) if table.same_as is not None else None
         if table.same_as is not None and twin is None:
             earlier = [other.name for other in tables[:index]]
-            if table.same_as not in earlier:  # else that arm's own problem is noted already
+            if table.same_as not in earlier:  # otherwise that arm has a problem of its own, which is noted
                 problems.add(
                     (*key, "same_as"),
                     f"no earlier arm is called {table.same_as!r} (in {table.name!r})",
@@ -117,7 +120,7 @@ def arms_of(
 
 
 def on_chains(arms: Sequence[Arm], topologies: Sequence[Topology], problems: Problems) -> None:
-    """Note each cascade in a study with a topology that is not a chain of nodes that forward, and gateways where there are no two of them."""
+    """Note each cascade on a topology that is not a chain, and gateways where fewer than two nodes forward."""
     for place, arm in enumerate(arms):
         for topology in topologies if arm.behind_gateways else ():
             if len(topology.forwards) < 2:
@@ -138,7 +141,7 @@ def on_chains(arms: Sequence[Arm], topologies: Sequence[Topology], problems: Pro
 def _cascade(
     vpn: str, cascade: Cascade, underlay: str, normalised: bool, catalogue: Catalogue, key: Location, problems: Problems
 ) -> None:
-    """Note what keeps an arm from being a cascade, whatever the topology."""
+    """Note why an arm cannot be a cascade on any topology."""
     where = (*key, "cascade")
     if vpn == DIRECT:
         problems.add(where, "the bare link has no tunnels, so it cannot be a cascade", "leave it out: direct is routed")
@@ -165,7 +168,7 @@ def _behind_gateways(
     key: Location,
     problems: Problems,
 ) -> None:
-    """Note what keeps a VPN from running on gateways, whatever the topology."""
+    """Note why an arm's VPN cannot run on gateways on any topology."""
     where = (*key, "behind_gateways")
     if vpn == DIRECT:
         problems.add(where, "the bare link has no gateways", "leave it out: direct is routed")
@@ -180,7 +183,7 @@ def _behind_gateways(
 
 
 def _programs(vpn: str, programs: Mapping[str, str], catalogue: Catalogue, key: Location, problems: Problems) -> None:
-    """Note programs that the VPN does not have, and paths that do not end in the program's name: it is found by PATH."""
+    """Note programs that the VPN does not have, and paths that are relative or end in another name (PATH finds it)."""
     known = catalogue.programs.get(vpn, frozenset())
     for program, path in programs.items():
         where = (*key, "programs", program)
@@ -191,7 +194,7 @@ def _programs(vpn: str, programs: Mapping[str, str], catalogue: Catalogue, key: 
 
 
 def _controls(arms: Mapping[str, Arm], problems: Problems) -> None:
-    """Note what keeps a study from judging itself: no bare link to compare with, or no A/A pair."""
+    """Note if a study lacks the bare link, with which arms are compared, or an A/A pair, which shows the noise."""
     if not any(arm.vpn == DIRECT for arm in arms.values()):
         problems.add(
             ("arm",),

@@ -1,4 +1,4 @@
-"""Checks which cells a study measures: names that it has, the bare link and an A/A pair wherever anything is measured."""
+"""Checks the cells of a study: their names exist, and each scenario has the bare link and an A/A pair."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def design_of(
     topologies: Sequence[str],
     problems: Problems,
 ) -> tuple[Design, Names]:
-    """The design that a study's tables state, and what of these parts has a cell in it."""
+    """Return the design that a study's tables state, and by axis the names that have a cell in it."""
     names = {
         "arms": [arm.name for arm in arms],
         "profiles": profiles,
@@ -33,7 +33,7 @@ def design_of(
     }
     if not (content.exclude or content.include or content.part):
         return ALL, names
-    # A table may name what only another length of the study has.
+    # A table may use names that only another length of the study has.
     every = {
         "arms": [each.name for each in content.arm],
         "profiles": [name for each in study_length.LENGTHS for name in study_length.profiles(content, each)],
@@ -49,7 +49,7 @@ def design_of(
         problems.add(
             ("include",), "brings back nothing, for nothing is excluded", "add a table [[exclude]], or leave it out"
         )
-    problems.raise_if_any()  # a name that is wrong leaves out other cells than it should
+    problems.raise_if_any()  # with a wrong name, the wrong cells would be left out
     return design, _used(design, names, arms, problems)
 
 
@@ -67,12 +67,12 @@ def _pattern(key: Location, table: CellsTable, names: Names, problems: Problems)
 
 
 def _shown(axis: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Names of an axis as cells bear them."""
+    """Return the names of an axis as they are in the names of cells."""
     return tuple(as_shown(name) for name in names) if axis == "topologies" else tuple(names)
 
 
 def _used(design: Design, names: Names, arms: Sequence[Arm], problems: Problems) -> Names:
-    """By axis, the names that have a cell; each setting that has one must have the bare link and two equal arms."""
+    """Return by axis the names that have a cell; notes a scenario that lacks the bare link or an A/A pair."""
     cells = [cell for cell in product(*(names[axis] for axis in AXES)) if design.has(cell)]
     if not cells:
         problems.add(("exclude",), "leaves nothing to measure", "leave one of the tables out")
@@ -100,9 +100,10 @@ def _with_cells(names: Sequence[str], found: Iterable[str]) -> Sequence[str]:
 
 
 def part_of(study: Study, only: Names) -> str:
-    """The table `[part]` by which a study measures only those names of each axis; an axis without names stays whole.
+    """Return the text of a table `[part]`, with which a study measures only `only`; an axis without names stays whole.
 
-    The bare link, its twin, the anchor and an A/A pair stay in any case. UnknownName if the study does not have a name.
+    The bare link, its twin, the anchor and an A/A pair stay in any case. UnknownName if the study does not have a name,
+    UsageError if the study is a part already.
     """
     if study.design.part != CellPattern():
         raise UsageError(
@@ -133,7 +134,7 @@ def distinct(
     uses: Sequence[WorkloadUse],
     problems: Problems,
 ) -> None:
-    """PlanError if two cells have one name: trials are kept by name, and `a` with `b.c` has the name of `a.b` with `c`."""
+    """PlanError if two cells have the same name, such as `a` with `b.c` and `a.b` with `c`: trials are kept by name."""
     seen: set[str] = set()
     for parts in product(arms, profiles, topologies, uses):
         cell = ".".join(part.name for part in parts)

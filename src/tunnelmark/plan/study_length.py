@@ -1,4 +1,4 @@
-"""The lengths of a study: its usual one, a short one that shows whether it works, and a long one as what it repeats was published."""
+"""The lengths of a study: usual, short (shows whether it works), and long (as the published study it repeats)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LENGTHS: tuple[StudyLength, ...] = ("usual", "smoke", "full")
 
 
 def length_of(content: StudyFile, *, smoke: bool, full: bool) -> StudyLength:
-    """The length that was asked for; UsageError if the study does not have it, or two were."""
+    """Return the length that was asked for; UsageError if the study does not have it, or both were asked for."""
     if smoke and full:
         raise UsageError("--smoke and --full exclude each other", hint="leave --smoke or --full out")
     if full and content.full is None:
@@ -27,7 +27,7 @@ def length_of(content: StudyFile, *, smoke: bool, full: bool) -> StudyLength:
 
 
 def blocks(content: StudyFile, length: StudyLength) -> int:
-    """How many blocks the study has in that length."""
+    """Return the number of blocks that the study has in that length."""
     if length == "smoke":
         return content.smoke.blocks
     more = content.full.blocks if content.full is not None and length == "full" else None
@@ -35,13 +35,13 @@ def blocks(content: StudyFile, length: StudyLength) -> int:
 
 
 def profiles(content: StudyFile, length: StudyLength) -> list[str]:
-    """The names of its profiles in that length."""
+    """Return the names of the profiles that the study has in that length."""
     more = content.full.profiles if content.full is not None and length == "full" else None
     return list(more or content.study.profiles)
 
 
 def options(table: UseTable, length: StudyLength) -> Mapping[str, Any]:
-    """A workload's options in that length."""
+    """Return the options that a workload has in that length."""
     return {**table.options, **{"usual": {}, "smoke": table.smoke, "full": table.full}[length]}
 
 
@@ -52,7 +52,7 @@ def taking_part(
     uses: tuple[WorkloadUse, ...],
     problems: Problems,
 ) -> tuple[tuple[Arm, ...], tuple[WorkloadUse, ...]]:
-    """Which of the arms and workloads a study of that length has; notes in `problems` why the rest would be no study."""
+    """Return the arms and workloads of that length; notes a problem if it lacks the bare link, a twin or a workload."""
     if length == "full":
         return arms, uses
     out = {each.name for each in content.arm if each.only}

@@ -1,4 +1,4 @@
-"""Kernel settings that a study or an arm gives its nodes: which there may be, and how they are written."""
+"""Checks the kernel settings that a study or an arm gives its nodes, and writes them as the kernel reads them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OF_THE_LAB = {
     "net.ipv6.conf.default.accept_dad": "addresses of the laboratory are usable at once",
     "net.ipv6.conf.all.disable_ipv6": "an arm's `underlay` says it",
 }
-"""What the laboratory sets itself, and why it is not a study's to set."""
+"""The settings that a study may not make, as the laboratory makes them itself, each with the reason."""
 
 OF_THE_MACHINE = (
     "net.core.rmem_max",
@@ -33,11 +33,14 @@ OF_THE_MACHINE = (
     "net.ipv4.udp_mem",
     "net.ipv4.tcp_max_orphans",
 )
-"""What holds for the whole machine in every Linux, so no network namespace can set it. Others differ by kernel: the lab finds out."""
+"""Settings of the whole machine, not of a network namespace, in every Linux. For others, the lab finds out."""
 
 
 def sysctls_of(table: Mapping[str, object], key: Location, problems: Problems) -> dict[str, str]:
-    """The settings as the kernel reads them: a number, a text, or a list of numbers as in `tcp_rmem`."""
+    """Return the settings as text that the kernel reads; notes those that a study may not make.
+
+    A value may be a number, a text, or a list of numbers as in `tcp_rmem`.
+    """
     made = {}
     for name, value in table.items():
         where = (*key, name)

@@ -1,4 +1,4 @@
-"""Reads a topology's text: nodes and routers, and the links that join them, so that any two nodes can reach each other."""
+"""Reads a topology file: nodes, routers and links; and checks that any two nodes can reach each other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tunnelmark.plan.study_schema import LinkTable, RouterTable, TopologyFile
 
 
 def parse_topology(text: str, name: str, file: str, profile: Callable[[str], Profile]) -> Topology:
-    """The topology that the text holds; `file` is what errors call it, `profile` finds the profile of a name."""
+    """Return the topology of a file's text; `file`: its name in errors, `profile`: returns the profile of a name."""
     content = parse(text, file, TopologyFile)
     nodes = content.topology.nodes
     links = [link.model_copy(update={"nodes": nodes}) if link.nodes == "all" else link for link in content.link]
@@ -55,27 +55,27 @@ def parse_topology(text: str, name: str, file: str, profile: Callable[[str], Pro
 
 
 def parts_of(name: str) -> tuple[str, list[str], list[str]]:
-    """What a topology's name is joined of: the file's own name, kinds of routers, and ends of the traffic (`a-to-b`)."""
+    """Split a topology's name: the name of its file, the kinds of routers, the ends of the traffic (`a-to-b`)."""
     own, *parts = name.split(JOIN)
     ends = [part for part in parts if TO in part and part not in ALL_KINDS]
     return own, [part for part in parts if part not in ends], ends
 
 
 def as_shown(name: str) -> str:
-    """A topology's name as cells and reports bear it, whatever the order in which it was stated: kinds, then ends."""
+    """Return a topology's name as cells and reports have it: with kinds before ends, however it was stated."""
     own, kinds, ends = parts_of(name)
     return JOIN.join((own, *kinds, *ends))
 
 
 _DISTINCT = 9
-"""Letters of a name that become that of an interface, with the link's number and a letter (15 of the kernel's IFNAMSIZ)."""
+"""How many letters of a node's name begin an interface's name; a link number and a letter follow (IFNAMSIZ: 15)."""
 
 MIDDLE = "middle"
-"""Name of the node that all links run through; no topology may use it."""
+"""The name of the laboratory's node that all links run through; no node or router of a topology may have it."""
 
 
 def _names(nodes: Sequence[str], routers: Sequence[RouterTable], problems: Problems) -> None:
-    """What the names of nodes and routers may be: they are those of interfaces, too."""
+    """Note names of nodes and routers that the laboratory uses, or that would give two interfaces one name."""
     places: list[tuple[str, tuple[str | int, ...]]] = [
         *((node, ("topology", "nodes", place)) for place, node in enumerate(nodes)),
         *((router.name, ("router", place, "name")) for place, router in enumerate(routers)),
@@ -133,7 +133,7 @@ def _routers(
 
 
 def _chain(forwards: Sequence[str], nodes: Sequence[str], links: Sequence[LinkTable], problems: Problems) -> None:
-    """Note what keeps nodes that forward from being all those between the first and the last, each linked to the next."""
+    """Note if `forwards` is not all nodes between the first and the last, or links do not join each to the next."""
     pairs = [set(pair) for pair in pairwise(nodes)]
     if list(forwards) != list(nodes[1:-1]) or [set(link.nodes) for link in links] != pairs:
         problems.add(
@@ -171,7 +171,7 @@ def _link(table: LinkTable, place: int, profile: Callable[[str], Profile], probl
 
 
 def _reachable(topology: Topology, problems: Problems) -> None:
-    """Note each two nodes that nothing joins; address translation may be between them."""
+    """Note each two nodes that no links and routers join; NAT and filters do not count."""
     plain = topology.open
     for one, other in combinations(topology.nodes, 2):
         if not reaches(plain, one, other):
