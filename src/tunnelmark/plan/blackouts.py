@@ -10,7 +10,7 @@ from tunnelmark.plan.impairments import Blackout
 def begun_at(blackout: Blackout, seed: int, link: int, place: int) -> float:
     """Return when a blackout first begins, in seconds since the link's zero: as stated, or drawn within its period.
 
-    It is drawn by `seed` (which holds the block), the number of the link, and `place`, the index in the profile's list.
+    The draw depends on `seed` (which differs by block), the number of the link, and `place`: the index in the profile.
     """
     if blackout.every is None or blackout.start is not None:
         return float(blackout.start or 0.0)

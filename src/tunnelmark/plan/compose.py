@@ -16,7 +16,7 @@ from tunnelmark.plan.routers import ALL_KINDS
 from tunnelmark.plan.study_arms import ANCHOR, DIRECT, NEW, OLD, OLD_AGAIN
 
 TRAVERSAL = "traversal"
-"""The name of the workload that looks which path a VPN finds, and of the study that runs it."""
+"""The name of the workload that reports which path a VPN finds, and of the study that runs it."""
 
 YARDSTICK = "anchor-chacha20"
 """The anchor of a comparison. It encrypts, as almost every VPN does, so that this common cost is in it."""
@@ -45,10 +45,9 @@ def comparison(
 ) -> str:
     """Return the TOML text of a study that compares VPNs, as shipped, with direct and each other, over each profile.
 
-    Direct and the first VPN are in it twice, as A/A pairs. `cores`: of each node.
-    `normalised`: every arm has the same inner MTU and queue. `anchor`: add our reference tunnel, unless one is in `vpns`.
-    `cascade`: each VPN is a cascade. `behind_gateways`: each VPN joins two gateways. The anchor can be neither, so it is
-    left out then.
+    Direct and the first VPN are in it twice, as A/A pairs. `normalised`: every arm has the same inner MTU and queue.
+    `cores`: of each node. `anchor`: add our reference tunnel, unless one is in `vpns`. `cascade`: each VPN is one.
+    `behind_gateways`: each VPN joins two gateways. The anchor can be neither, so it is left out then.
 
     UnknownName if a name does not exist, UsageError if there is nothing to compare.
     """

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 AXES = {"arms": "arm", "profiles": "profile", "topologies": "topology", "workloads": "workload"}
-"""The parts of a cell, in the order of its name: each plural with its singular."""
+"""The axes that make up a cell, in the order of its name: the plural of each, and the word for one."""
 
 Names = Mapping[str, Sequence[str]]
 """Names by axis; the axes are the keys of `AXES`."""
@@ -16,7 +16,7 @@ NOTHING: Names = {}
 
 @dataclass(frozen=True, slots=True)
 class CellPattern:
-    """A set of cells: those whose names are in it. An axis without names matches any name."""
+    """A set of cells, stated as names on each axis. An axis without names matches any name."""
 
     arms: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class CellPattern:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Which cells a study measures: those in `part` that are not in `excluded`, or are in `included` as well."""
+    """Which cells a study measures: those of `part`, without the excluded ones that are not included again."""
 
     excluded: tuple[CellPattern, ...] = ()
     included: tuple[CellPattern, ...] = ()

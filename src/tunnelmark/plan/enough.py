@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from tunnelmark.plan.model import Study
 
 FLOOR = 8
-"""Blocks before the first decision if none are stated: with fewer, their spread is known too badly."""
+"""Blocks before the first decision if none are stated: with fewer, their spread is too uncertain."""
 
 FEWEST = 5
-"""The fewest blocks with a precision: of three blocks, one sample in forty shows a sixth of the true spread."""
+"""Fewest blocks if a precision is asked for: with three, one sample in forty shows a sixth of its true spread."""
 
 MOST = 40
 """The most blocks if none are stated: five times the usual eight, which more than halves an interval."""
@@ -27,10 +27,10 @@ BATCH = 4
 class Enough:
     """Blocks are added to the first `floor` until ratios are precise, the time is up, or there are `most` blocks.
 
-    `precision`: the largest half-width of an interval, as a share of the ratio (0.05: 5 %); None: it does not matter.
+    `precision`: the largest half-width of an interval, as a share of the ratio (0.05: 5 %); None: ratios do not end it.
     `budget`: the time for all blocks, in seconds; None: no limit.
-    `change`: in place of a precision: until a change of this share between the arms `old` and `new` is found or excluded.
-    `metrics`: the metrics of that change; empty: the primary ones.
+    `change`: in place of a precision: until a change of this share from arm `old` to arm `new` is found or excluded.
+    `metrics`: those in which the change is looked for; empty: the primary ones.
     """
 
     floor: int

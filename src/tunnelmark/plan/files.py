@@ -111,7 +111,7 @@ class Files:
         return replace(self, by_path=(*self.by_path, (kind, name, path.absolute()))), name
 
     def fixed(self) -> dict[str, Fixed]:
-        """Return the rate fixed for each profile with an `auto`, from the first folder that has such a file; {} if none."""
+        """Return the rate fixed for each profile with an `auto`, from the first folder that has any; {} if none."""
         for folder in self.folders:
             if (file := folder / auto.FILE).is_file():
                 return auto.read(read_text(file), str(file))
@@ -136,7 +136,7 @@ class Files:
 
 
 def elsewhere(kind: Kind, name: str, known: Sequence[str]) -> str:
-    """Return the hint for an unknown name: a file of that name near by, the nearest names, or how to name one's file."""
+    """Return the hint for an unknown name: a file of that name near by, the nearest names, or how to name a file."""
     near = (place / f"{name}{SUFFIX}" for place in (Path(FOLDERS[kind]), Path()))
     if not _is_path(name) and (file := next(filter(Path.is_file, near), None)):
         return f"did you mean the file ./{file}? Name it by its path, or make its folder known by {PATH_VARIABLE}"

@@ -1,4 +1,4 @@
-"""Computes how long a trial must be on a path: until after slow start, for enough round trips, to meet cuts. Pure.
+"""Computes how long a trial must last on a path, to cover slow start, enough round trips, and all cuts. Pure.
 
 A path is the profiles of the links that traffic crosses, in order (`routes.crossed`); packets cross each link forward.
 A workload's options mark which of their durations follow from the path (`fields.OfPath`). Such a duration is computed
@@ -48,7 +48,7 @@ def round_trip(path: Sequence[Profile]) -> float:
 
 
 def needed(path: Sequence[Profile]) -> Needed:
-    """Return the warm-up, the window and the period of cuts for which a transfer on this path must last."""
+    """Return the warm-up, window and period of cuts that a transfer on this path needs."""
     trip = round_trip(path)
     periods = [float(each.every) for link in path for each in _cuts(link) if each.every is not None]
     return Needed(_filled(path, trip), ROUNDS * trip, max(periods, default=0.0))
@@ -106,7 +106,7 @@ def _marks(kind: type[BaseModel]) -> dict[str, OfPath]:
 
 
 def over(use: WorkloadUse, path: Sequence[Profile]) -> dict[str, Any]:
-    """Return the options that must be longer on this path than by default, as text in a study file, by name."""
+    """Return the options that must be longer on this path than by default, by name, written as in a study file."""
     if not use.lengths:
         return {}
     asked = needed(path)
@@ -126,10 +126,7 @@ def over(use: WorkloadUse, path: Sequence[Profile]) -> dict[str, Any]:
 
 
 def too_short(use: WorkloadUse, path: Sequence[Profile], kind: type[BaseModel]) -> str:
-    """Return in words why the stated duration of a workload is too short for this path.
-
-    It is "" if it is long enough, or none is stated. `kind`: the model of the workload's options.
-    """
+    """Return in words why a stated duration is too short on this path, or "". `kind`: the model of `use`'s options."""
     marks = _marks(kind)
     if "duration" not in marks or "duration" not in use.options:
         return ""

@@ -1,7 +1,4 @@
-"""Refuses link settings that cannot be delivered, and names the key and the allowed values.
-
-The emulator checks the same rules (docs/emulator.md).
-"""
+"""Refuses impossible link settings, with key and allowed values. The emulator has the same rules (docs/emulator.md)."""
 
 from __future__ import annotations
 

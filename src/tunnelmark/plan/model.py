@@ -28,10 +28,7 @@ TO = "-to-"
 """Joins two nodes in a topology's name: in `lan-3+b-to-c`, traffic runs from node b to node c."""
 
 CARD: Literal["offloads", "none"] = "offloads"
-"""The `card` of a profile file that states none: that of real hosts (docs/decisions/011).
-
-With netem as the backend, or with `unit = "gso"`, a link cannot have it, and the default is "none".
-"""
+"""The `card` if a profile file states none, and the link can have it: that of real hosts (docs/decisions/011)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +96,7 @@ class Topology:
     """The nodes of a lab, in order, the routers between them, and the links that join all of them.
 
     A VPN is deployed on the nodes; routers only forward. Traffic runs from the first node to the last.
-    `hub`: the node that serves the others if a VPN needs one. None: the first node, and its relay is the second.
+    `hub`: the node that serves the others if a VPN needs one. None: the first node (its relay is another, see `relay`).
     `forwards`: the nodes that forward for the others. If there are any, all nodes are a chain, and a VPN runs only on
     its two ends, unless its arm is a cascade (`Arm.cascade`) or has gateways (`Arm.behind_gateways`).
     """
@@ -167,10 +164,7 @@ class Topology:
 
     @property
     def probed(self) -> Topology:
-        """The topology that link checks probe: this one, unless it has routers or is a chain.
-
-        Then it is a single link with its ends: the first one with the study's profile, or the first if there is none.
-        """
+        """The topology that link checks probe: with routers or a chain, only its first link with the study's profile."""
         if not (self.routers or self.forwards):
             return self
         link = next((link for link in self.links if link.profile is None), self.links[0])
@@ -204,7 +198,7 @@ class Arm:
     """A VPN with its options under a name of its own.
 
     `same_as`: the arm of which it is the twin (A/A).
-    `normalised`: its overlay interface gets the inner MTU and the queue that all normalised arms have.
+    `normalised`: its overlay interface gets the inner MTU and queue of all normalised arms; otherwise it is as shipped.
     `underlay`: which of the nodes' addresses the VPN is given.
     `sysctls`: kernel settings of all nodes and routers, by sysctl(8)'s names.
     `inner`: the network on top of it in which workloads run; None: they run in the overlay itself.
@@ -233,7 +227,7 @@ class WorkloadUse:
     """A workload with its options, under the name by which the study calls it.
 
     `shares`: the options that are a share of the link's rate.
-    `lengths`: the durations that follow from the path, as the study does not state them (`plan.lengths`).
+    `lengths`: the durations that the study does not state, so they follow from the path (`plan.lengths`).
     """
 
     name: str

@@ -15,7 +15,7 @@ LONGEST = 40  # characters; names head the columns of tables
 
 
 def scaffold(kind: Literal["profile", "topology"], name: str, path: str) -> str:
-    """Return the text of a new profile or topology, which loads as it is; `path`: of its file, for commands.
+    """Return the text of a new profile or topology, which loads as it is; `path`: its file, for commands.
 
     UsageError if the name does not suit a study file, a table or the name of a folder.
     """

@@ -20,7 +20,7 @@ def order(study: Study) -> Plan:
 
 
 def replacement(study: Study, number: int, position: int) -> list[Trial]:
-    """Return the trials of replacement block `number` (from 1), as if planned; `position`: where planned trials end."""
+    """Return the trials of replacement block `number` (from 1), as if planned; `position`: after how many trials."""
     return _block(study, study.blocks + number, position + (number - 1) * len(study.cells()))
 
 

@@ -145,7 +145,7 @@ def _models(field: FieldInfo) -> Iterator[type[BaseModel]]:
 
 
 def _whose(data: object, location: Location) -> str:
-    """Return the name of the list's table that the location is in, so that no one has to count; "" if it has none."""
+    """Return the name of the table that holds the location in a list, so that no one must count tables; "" if none."""
     for part in location:
         try:
             data = data[part]  # type: ignore[index]  # what cannot be followed has no name

@@ -42,7 +42,7 @@ JOIN = "+"
 """Joins the names of profiles into the name of one: `wifi-good+gigabit`."""
 
 WANDERING = 20
-"""A jitter that states no correlation time has its size times this: twice the least (`link_rules.SMOOTH`)."""
+"""The correlation time of a jitter that states none: its size times this, twice the least (`link_rules.SMOOTH`)."""
 
 _WHOLE = ("model", "unit", "backend", "place", "card")
 _WORDS = {"forward", "back", "title", "source", *_WHOLE}
@@ -113,10 +113,7 @@ def _autos(ways: Mapping[str, dict[str, _Stated]]) -> list[Rate]:
 
 
 def _fix(ways: Mapping[str, dict[str, _Stated]], fixed: Fixed | None) -> None:
-    """Replace each `auto` in `ways` by a rate: the fixed one, but at most the bound of that `auto`.
-
-    As long as none is fixed, the bound itself is put there, so that everything else can be checked.
-    """
+    """Replace each `auto` by the fixed rate, at most its bound; if none is fixed, by the bound, to check the rest."""
     for way in ways.values():
         stated = way.get("rate")
         if stated is not None and isinstance(stated.value, Auto):

@@ -9,7 +9,7 @@ from typing import Literal
 from tunnelmark.units import Duration, Rate
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address-and-port-dependent"]
-"""Whether a mapping or filter depends on nothing of the far end, its address, or both address and port (RFC 4787)."""
+"""What a mapping or filter depends on at the far end: nothing, its address, or also its port (RFC 4787, 4.1 and 5)."""
 
 
 MAPPED = Duration(120)
@@ -18,7 +18,7 @@ MAPPED = Duration(120)
 
 @dataclass(frozen=True, slots=True)
 class Nat:
-    """How a router translates the addresses of packets that leave through its outside link: UDP, and likewise TCP (RFC 5382).
+    """How a router translates addresses of packets that leave by its outside link: UDP, and likewise TCP (RFC 5382).
 
     `mapping`: which packets of a node get the same outside port. `filtering`: whose packets to that port are let in.
     `ports`: the outside port is the node's own port if that is free (`preserved`), or any port.
@@ -88,9 +88,9 @@ class Router:
     """A node that only forwards.
 
     `outside`: the link on the side of the Internet, for `nat` and `allow`. `block`: dropped in both directions.
-    `allow`: the only traffic that is let out; only answers to it are let in. If it is empty, everything is.
-    `largest`: the largest IP packet in bytes; longer ones are dropped silently (an MTU black hole, RFC 2923).
-    `udp_rate`: the highest rate of UDP in bit/s, in each direction. None: no limit.
+    `allow`: the only traffic that is let out; only answers to it are let in. Empty: everything may pass.
+    `largest`: of IP packets, in bytes; longer ones are dropped silently (an MTU black hole, RFC 2923); None: any.
+    `udp_rate`: the highest rate of UDP in bit/s, in each direction; None: no limit.
     """
 
     name: str

@@ -37,10 +37,7 @@ def routes(topology: Topology, start: str) -> dict[str, Hop | None]:
 
 
 def hops(topology: Topology, start: str, end: str) -> list[Hop]:
-    """Return the routers and forwarding nodes between two nodes, each with the link on which packets reach it.
-
-    All routers are taken as open, without NAT and filters.
-    """
+    """Return the routers and forwarding nodes between two nodes, each with the link to it, as if all were open."""
     open_, found, here = topology.open, list[Hop](), start
     while not any({here, end} <= set(link.nodes) for link in topology.links):
         ways = routes(open_, here)
@@ -61,9 +58,9 @@ def crossed(topology: Topology, profile: Profile) -> tuple[Profile, ...]:
 
 
 def further_ways(topology: Topology, source: str, target: str) -> Mapping[tuple[str, str], Sequence[str]]:
-    """Return which end's packets cross each link after the first: "source" for those to the target, or "target".
+    """Return whose packets cross each link after the first one of the path, by the link's sender and receiver.
 
-    Keys are the sender and the receiver on that link.
+    A value lists "source" for packets from source to target, and "target" for those from target to source.
     """
     found: dict[tuple[str, str], list[str]] = {}
     for end, start, other in (("source", source, target), ("target", target, source)):

@@ -9,13 +9,13 @@ from functools import cache
 from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Model, Reordering
 
 CORRELATED = 0.5
-"""The largest correlation with which the share of packets that skip the delay is given: above, runs are long."""
+"""The share of packets that skip the delay is known up to this correlation: above it, they come in long runs."""
 
 SELDOM = 1e-4
-"""The least share of packets that skip the delay that is given: of a hundred thousand packets, ten skip it."""
+"""A share of packets that skip the delay is left out if it is below this: ten in a hundred thousand packets."""
 
 _POINTS, _TURNS = 20_000, 60  # distribution of netem's correlated numbers: grid points, iterations until it settles
-_TAIL = 4  # standard deviations: a delay hardly ever differs from its mean by more
+_TAIL = 4  # standard deviations: a delay is hardly ever further from its mean
 
 
 def shares(way: Direction, model: Model, unit: str) -> Mapping[str, float]:
@@ -63,8 +63,8 @@ def drawn(way: Direction, model: Model, unit: str) -> float | None:
 def skipping(reordering: Reordering, model: Model) -> float | None:
     """Return the share of packets that skip the delay in the long run.
 
-    None if a correlation comes with a gap above 1, or is above `CORRELATED`. With a correlation, netem draws a mean of a
-    fresh number and the last one, which is seldom small: 5 % with a correlation of 50 % become 16 packets in a million.
+    None if a correlation comes with a gap above 1, or is above `CORRELATED`. With a correlation, netem compares a mean
+    of a fresh number and the last one, which is seldom small: 5 % with a correlation of 50 % become 16 in a million.
     """
     p, c = float(reordering.probability), float(reordering.correlation)
     if c == 0:
@@ -92,7 +92,7 @@ def wandering(way: Direction) -> tuple[float, float] | None:
 
 @cache
 def _below(p: float, c: float) -> float:
-    """Return the share of netem's numbers below p (`get_crandom`: c times the last one plus 1 - c times a fresh one)."""
+    """Return the share of netem's numbers below p (`get_crandom`: c times the last one plus 1 - c times a new one)."""
     import numpy as np  # imported only here, as nothing else in a plan needs it
 
     grid = np.linspace(0.0, 1.0, _POINTS + 1)

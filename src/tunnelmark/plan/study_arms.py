@@ -183,7 +183,7 @@ def _behind_gateways(
 
 
 def _programs(vpn: str, programs: Mapping[str, str], catalogue: Catalogue, key: Location, problems: Problems) -> None:
-    """Note programs that the VPN does not have, and paths that are relative or end in another name (PATH finds it)."""
+    """Note programs that the VPN does not have, and paths that are not absolute or end in another name than theirs."""
     known = catalogue.programs.get(vpn, frozenset())
     for program, path in programs.items():
         where = (*key, "programs", program)

@@ -122,7 +122,7 @@ class InnerTable(TomlTable):
 
     @model_validator(mode="after")
     def _room(self) -> InnerTable:
-        """ValueError if IPv6 has an MTU below 1280 bytes (RFC 8200, section 5), with which Linux takes it off."""
+        """ValueError if IPv6 has less than 1280 bytes (RFC 8200, section 5): Linux takes it off such interfaces."""
         if self.ipv6 and self.mtu is not None and self.mtu < LEAST_IPV6:
             raise ValueError(f"should have an MTU of {LEAST_IPV6} bytes or more, which IPv6 asks for")
         return self

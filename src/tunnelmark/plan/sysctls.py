@@ -37,10 +37,7 @@ OF_THE_MACHINE = (
 
 
 def sysctls_of(table: Mapping[str, object], key: Location, problems: Problems) -> dict[str, str]:
-    """Return the settings as text that the kernel reads; notes those that a study may not make.
-
-    A value may be a number, a text, or a list of numbers as in `tcp_rmem`.
-    """
+    """Return the settings as text for the kernel (numbers, text, lists as in `tcp_rmem`); notes those not allowed."""
     made = {}
     for name, value in table.items():
         where = (*key, name)
