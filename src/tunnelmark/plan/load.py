@@ -33,7 +33,7 @@ STACKS = "stacks"
 """The collector that `profile_stacks = true` adds to a study."""
 
 REPLACED = 5
-"""For each so many blocks, one replacement block is allowed (rounded up) if a study does not state their number."""
+"""A study that states no `replacements` may have one replacement block for each so many blocks (rounded up)."""
 
 
 def load_study(

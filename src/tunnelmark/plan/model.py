@@ -164,7 +164,7 @@ class Topology:
 
     @property
     def probed(self) -> Topology:
-        """The topology that link checks probe: with routers or a chain, only its first link with the study's profile."""
+        """The topology as link checks probe it: with routers or a chain, its first link with the study's profile."""
         if not (self.routers or self.forwards):
             return self
         link = next((link for link in self.links if link.profile is None), self.links[0])

@@ -20,7 +20,7 @@ def order(study: Study) -> Plan:
 
 
 def replacement(study: Study, number: int, position: int) -> list[Trial]:
-    """Return the trials of replacement block `number` (from 1), as if planned; `position`: after how many trials."""
+    """Return the trials of replacement block `number` (from 1), as if planned; `position`: how many are planned."""
     return _block(study, study.blocks + number, position + (number - 1) * len(study.cells()))
 
 

@@ -49,7 +49,7 @@ def shares(way: Direction, model: Model, unit: str) -> Mapping[str, float]:
 
 
 def drawn(way: Direction, model: Model, unit: str) -> float | None:
-    """Return the share of an independent, constant loss; None for every other direction.
+    """Return the share of an independent, constant loss of wire packets in the stated model; None for all others.
 
     The seed and a packet's number alone decide whether it is lost. So the lost packets can be computed, and no room for
     chance is needed.

@@ -100,7 +100,7 @@ def _with_cells(names: Sequence[str], found: Iterable[str]) -> Sequence[str]:
 
 
 def part_of(study: Study, only: Names) -> str:
-    """Return the text of a table `[part]` that limits a study to the names in `only`; an axis without names stays whole.
+    """Return the text of a table `[part]` that limits a study to the names in `only`. An axis without names is whole.
 
     The bare link, its twin, the anchor and an A/A pair stay in any case. UnknownName if the study does not have a name,
     UsageError if the study is a part already.
