@@ -1,4 +1,4 @@
-"""Plans a lab's links: the addresses on them, the routes between them, and what carries them, from a topology and a profile. Pure."""
+"""Plans a lab's links from a topology and a profile: their addresses, routes, and what carries their packets. Pure."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tunnelmark.plan.model import Profile, Topology
 from tunnelmark.plan.routes import routes
 
 UNDERLAY = IPv4Network("10.50.0.0/16")
-"""Underlay addresses: link i has 10.50.i.0/24, the node at place j of the topology ends in j+1; routers come after the nodes."""
+"""The underlay's addresses. Link i has 10.50.i.0/24; member j of the topology (from 0; nodes, then routers) has .j+1."""
 
 
 def profiles_of(topology: Topology, profile: Profile) -> list[Profile]:
-    """The profile of each link: its own, or that of the study."""
+    """Return the profile of each link: its own if it has one, else `profile`."""
     return [link.profile or profile for link in topology.links]
 
 
 def specs_of(topology: Topology, study: Profile, *, ipv6: bool = False) -> list[LinkSpec]:
-    """Each link as the middle node builds it, with the profile `study` where it has none of its own.
+    """Return each link as the middle node builds it; a link without a profile of its own gets the profile `study`.
 
-    `ipv6` gives the nodes IPv6 addresses as well.
+    With `ipv6` the nodes have IPv6 addresses as well.
     """
     specs, members = [], _members(topology)
     for number, (link, network) in enumerate(zip(topology.links, UNDERLAY.subnets(new_prefix=24), strict=False)):
@@ -60,9 +60,9 @@ def _members(topology: Topology) -> tuple[str, ...]:
 
 
 def route_commands(topology: Topology, member: str, specs: Sequence[LinkSpec]) -> list[str]:
-    """The routes of a node or router in the words of ip(8): to each link that it reaches through a router.
+    """Return the ip(8) commands that give a node or router a route to each link that it reaches through a router.
 
-    A node also gets a default route, as every host with a router has, to the first router that leads somewhere.
+    A node also gets a default route, as every host with a router has: the gateway of its first route.
     """
     numbers = {link.name: number for number, link in enumerate(topology.links)}
     lines, ways = [], [(name, hop) for name, hop in routes(topology, member).items() if hop is not None]

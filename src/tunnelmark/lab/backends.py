@@ -1,4 +1,4 @@
-"""Chooses what carries a profile's links: kernel shapers and copying, the emulator, or netem; and says it in words."""
+"""Chooses what carries the packets of a profile's links (kernel shapers, the emulator or netem), and describes it."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ Backend = Literal["shaper", "emulator", "netem"]
 
 
 def backend_of(profile: Profile) -> Backend:
-    """What carries the links of this profile: a kernel shaper where that is enough, else the emulator."""
+    """Return what carries the profile's links: what it names, else a kernel shaper if that suffices, else the emulator."""
     if profile.backend != "auto":
         return profile.backend
     return "shaper" if profile.only_shaped else "emulator"
 
 
 def by_target(profile: Profile, nodes: Sequence[str]) -> Mapping[str, Direction]:
-    """What happens to packets on their way to each node of a link: `back` to its first node, `forward` to the others."""
+    """Return, by node of a link, the direction of packets to it: `back` for the first node, `forward` for the others."""
     return {node: profile.forward if place else profile.back for place, node in enumerate(nodes)}
 
 
 def shaper_of(profile: Profile, direction: Direction) -> Shaper | None:
-    """The kernel shaper in front of a node, if there is one.
+    """Return the kernel shaper (`tbf`) of a direction; None if it has none.
 
     In netem's model a rate with a queue in bytes is a shaper behind netem, as a network card or a `tbf` would be;
-    a rate alone is netem's own.
+    a rate without such a queue is applied by netem itself.
     """
     if direction.rate is None or direction.queue is None:
         return None
@@ -39,7 +39,7 @@ def shaper_of(profile: Profile, direction: Direction) -> Shaper | None:
 
 
 def describe(profile: Profile) -> str:
-    """How a profile's link is made, in words for the record."""
+    """Describe in words, for the record, how a profile's link is made."""
     carrier = {
         "shaper": "",
         "emulator": f"tunnelmark-emulator, model {profile.model}, unit {profile.unit}: ",

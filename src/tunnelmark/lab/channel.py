@@ -1,7 +1,7 @@
 """Messages between the processes of a lab: JSON objects with open files, over Unix SEQPACKET sockets.
 
-A message keeps its boundaries, arrives whole or not at all, and the death of either side is an end
-of file on the other: nothing else is needed to know that a peer is gone.
+A message keeps its boundaries, and arrives whole or not at all. If one side dies, the other reads an end of file,
+so nothing else is needed to know that a peer is gone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UCRED = struct.Struct("3i")  # pid, uid, gid: struct ucred of unix(7)
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
-    """Two joined ends; both are closed on exec."""
+    """Return the two ends of a new channel; both are closed on exec."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
@@ -33,9 +33,9 @@ def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) 
 
 
 def receive(sock: socket.socket) -> tuple[dict[str, Any], list[int], int | None] | None:
-    """Receive one message: its content, its files (ours to close), and the sender's PID as we see it.
+    """Receive one message: return its content, its file descriptors, and the sender's PID in our PID namespace.
 
-    None at end of file. The PID is only there where SO_PASSCRED is set on the socket.
+    The caller must close the files. The PID is None unless SO_PASSCRED is set on the socket. None at end of file.
     """
     space = socket.CMSG_SPACE(_MAX_FDS * array.array("i").itemsize) + socket.CMSG_SPACE(_UCRED.size)
     try:

@@ -1,4 +1,4 @@
-"""Labs on this machine: a lab server for the life of the command, and what cleans up after it.
+"""Makes labs on this machine: starts a lab server for the life of the command, and a janitor that cleans up after it.
 
 async with LabClient() as labs:
     async with labs.lab(topology, profile) as lab:
@@ -29,7 +29,10 @@ _GONE = "its last output is above; `tunnelmark doctor` shows what this machine l
 
 
 class LabClient(Labs):
-    """The lab server of one command (see `lab.server.server`), with the janitor that cleans up after it; its nodes have so many cores each."""
+    """Runs the lab server of one command (see `lab.server.server`), and the janitor that cleans up after it.
+
+    `scratch`: files and folders that the janitor removes at the end. `node_cores`: how many cores each node has.
+    """
 
     def __init__(self, scratch: Sequence[Path] = (), *, node_cores: int = 1) -> None:
         super().__init__(node_cores)
@@ -92,24 +95,24 @@ class LabClient(Labs):
 
     @property
     def unified(self) -> Path | None:
-        """The command's control group in the v2 hierarchy, for CPU accounting; None where there is no v2."""
+        """The command's control group in the v2 hierarchy, for CPU accounting; None without cgroup v2."""
         return self._group.top
 
     def watch(self) -> None:
-        """Watch for pauses of the machine from now on; where that is not possible, `clocks_not` in the record says why."""
+        """Watch for pauses of the machine from now on. If that is not possible, `record["clocks_not"]` says why."""
         if "clocks_not" not in self.record and (why := self._cores.watch()) is not None:
             self.record["clocks_not"] = why
 
     async def seen(self, lab: str = "") -> pauses.PausesSeen | None:
-        """The pauses of the machine since `watch`, whatever the lab; None where nothing sees them."""
+        """Return the machine's pauses since `watch`, the same for all labs; None if nothing watches for them."""
         return await self._cores.seen()
 
     async def check(self) -> None:
-        """LabError if the lab server is gone, and every lab with it: there is never a reason to return."""
+        """Raise LabError if the lab server is gone, and with it every lab. Otherwise return None: no lab was lost."""
         await self.request("check")
 
     def placed(self, topology: Topology) -> Placement:
-        """The cores of each node of a topology; the command keeps to its own from now on."""
+        """Return the cores of each node of a topology; if the links' cores are no node's, the command keeps to its own."""
         placement = placed(topology, self.node_cores)
         if placement.links_apart:
             keep_to(placement.command)
@@ -118,7 +121,7 @@ class LabClient(Labs):
     async def born(
         self, lab: str, requests: Sequence[Mapping[str, Any]], links: Sequence[LinkSpec]
     ) -> tuple[dict[str, Node], dict[str, Any]]:
-        """The nodes of a lab, and what the lab server says; LabError if it cannot make one."""
+        """Make the nodes of a lab; return them by name, and the lab server's answer. LabError if a node cannot be made."""
         pairs = [channel.pair() for _ in requests]
         nodes = {each["name"]: Node(each["name"], ours) for each, (ours, _) in zip(requests, pairs, strict=True)}
         try:
@@ -141,18 +144,18 @@ class LabClient(Labs):
         return nodes, answer
 
     async def counted(self, lab: str) -> dict[str, dict[str, int]]:
-        """Counters of the middle node by port."""
+        """Return the middle node's counters by port (see `port_counters.counters`)."""
         ports: dict[str, dict[str, int]] = (await self.request("count", lab=lab))["ports"]
         return ports
 
     async def ended(self, lab: str) -> float:
-        """End a lab; seconds until the kernel had ended its last node."""
+        """End a lab; return the seconds until the kernel had ended its last node."""
         return float((await self.request("down", lab=lab))["timings"]["end"])
 
     async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
-        """Ask the lab server for something (see `lab.server.server` for the requests); LabError if it says no, or is late.
+        """Send the lab server a request (see `lab.server.server`), and return the answer; LabError if refused or too late.
 
-        What is asked about a lab may take longer the more nodes that has (see `in_time`).
+        A request about a lab may take longer the more nodes the lab has (see `in_time`).
         """
         lab: str = fields.get("lab", "")
         if op == "up":
@@ -161,7 +164,7 @@ class LabClient(Labs):
         return await in_time(self._server.request(op, fds, **fields), f"the lab server did not answer {op!r}", nodes)
 
     def _noticed(self, message: rpc.Message, _: int | None) -> None:
-        """It is ready, or says why it cannot be."""
+        """Handle the lab server's first message: it is ready, or it says why it cannot be."""
         if self._ready.done():
             return
         if "error" in message:

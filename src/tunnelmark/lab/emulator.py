@@ -1,7 +1,7 @@
-"""Runs the emulator `tunnelmark-emulator` on the middle node: finds it, starts it, sends it commands, reads what it reports.
+"""Runs the emulator `tunnelmark-emulator` on the middle node: finds and starts it, sends commands, reads its reports.
 
-One process carries one link. It prints JSON lines (docs/emulator.md), which are kept as raw output; it ends with its
-standard input, which the command holds open, or with its node.
+One process carries one link. It prints JSON lines (docs/emulator.md), which are kept as raw output. It ends when its
+standard input ends, which the command holds open, or when its node ends.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NOT_KEPT = "`tunnelmark check-link PROFILE --out DIR` keeps what it prints"
 
 
 def program() -> Path:
-    """The emulator: what TUNNELMARK_EMULATOR names, else what set-up has built, else PATH; MissingPart if there is none."""
+    """Return the emulator's path: TUNNELMARK_EMULATOR, else the one that set-up built, else from PATH; or MissingPart."""
     named = os.environ.get(VARIABLE) or os.environ.get(former_names.EMULATOR_VARIABLE)
     if named:
         if os.access(named, os.X_OK) and os.path.isfile(named):
@@ -61,7 +61,7 @@ class Emulator:
         self._output = output
         self._complaints = complaints
         self._begun = time.monotonic_ns()
-        self._told = 0  # how many of the pauses that were seen
+        self._told = 0  # how many of the pauses the emulator knows already
         self._requests = 0
         self._saying = asyncio.Lock()  # two long lines at once would mix in the pipe
 
@@ -69,9 +69,10 @@ class Emulator:
     async def start(
         cls, middle: Node, spec: LinkSpec, number: int, profile: Profile, *, seed: int, raw: Path | None
     ) -> Emulator:
-        """Have the link carried from now on; what is printed goes to the folder `raw` (None: is not kept).
+        """Start the emulator of link `number`, and wait until it carries the link.
 
-        LabError if it refuses its configuration or is not ready in time.
+        Its output goes to files in the folder `raw`, and is not kept if that is None. LabError if it refuses its
+        configuration, or is not ready within 5 seconds.
         """
         name = "emulator" if number == 0 else f"emulator{number}"
         output, complaints = (_file(raw, f"{name}.middle.{kind}") for kind in ("out", "err"))
@@ -94,24 +95,24 @@ class Emulator:
         return emulator
 
     async def zero(self) -> None:
-        """Restart the link's clock: blackouts and schedules count from a moment before this returns."""
+        """Restart the link's clock, from which blackouts and schedules count; its zero is shortly before the return."""
         await self._say("zero")
-        await self.report()  # which it answers after
+        await self.report()  # the emulator answers in order, so it has restarted the clock by now
 
     async def tell(self, seen: PausesSeen) -> None:
-        """Tell the emulator when the machine paused, so that it does not count as its own lateness what a pause delayed."""
+        """Send the emulator the machine's pauses, so that packets delayed by one do not count as its own lateness."""
         told, self._told = self._told, max(self._told, len(seen.pauses))
         new = [(each.core, each.ran, each.woke) for each in seen.pauses[told:] if each.woke > self._begun]
         await self._say("pauses " + json.dumps({"until": seen.until, "pauses": new}))
 
     async def report(self, seen: PausesSeen | None = None) -> dict[str, Any]:
-        """What the emulator has done up to now, as it says (docs/emulator.md, reports); and its `scheduler`.
+        """Return the emulator's report of what it has done up to now (docs/emulator.md, reports), and its `scheduler`.
 
-        `seen` are the pauses of the machine up to now (see `tell`).
+        `seen` are the machine's pauses up to now (see `tell`).
         """
         if seen is not None:
             await self.tell(seen)
-        # One that was printed by itself meanwhile may be from before the pauses, or packets, that this is to count.
+        # A report that the emulator printed unasked may lack the latest pauses or packets, so the request has a number.
         self._requests += 1
         request = self._requests
         await self._say(f"report {request}")
@@ -120,7 +121,7 @@ class Emulator:
         return {**(self._answers(lines, request) or {}), "scheduler": scheduler}
 
     def close(self) -> None:
-        """Let the emulator end."""
+        """Close the emulator's standard input, at whose end it ends, and its output files."""
         with contextlib.suppress(OSError):
             os.close(self._commands)
         self._output.close()
@@ -166,14 +167,14 @@ def _file(folder: Path | None, name: str) -> IO[bytes]:
 
 
 def _content(file: IO[bytes]) -> bytes:
-    """All of a file to which the emulator writes through the same open file, so its place must not be moved."""
+    """Read a whole file without moving its offset: the emulator writes to it through the same open file description."""
     return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
 
 
 async def carry(
     middle: Node, links: Sequence[LinkSpec], profiles: Sequence[Profile], seed: int, raw: Path | None
 ) -> list[Emulator]:
-    """Have every emulated link carried; none is, where the kernel carries them."""
+    """Start an emulator for every emulated link; return them, an empty list if the kernel carries all links."""
     emulators: list[Emulator] = []
     try:
         for number, (spec, profile) in enumerate(zip(links, profiles, strict=True)):

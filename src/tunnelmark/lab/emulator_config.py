@@ -22,9 +22,9 @@ from tunnelmark.plan.model import Profile
 
 
 def configuration(profile: Profile, ports: Mapping[str, str], *, seed: int, link: int) -> dict[str, Any]:
-    """The emulator's configuration for one link; `ports` are the middle node's ports, in the order of the nodes.
+    """Return the emulator's configuration for link `link`; `ports`: by node, in order, the middle node's interface.
 
-    Packets are distinguished by where they go: all that go to one node share its queue, as on the line to it.
+    There is one direction for each destination: all packets to one node share its queue, as on the line to it.
     """
     nodes = list(ports)
     directions = []
@@ -113,10 +113,11 @@ def _rate(direction: Direction) -> dict[str, Any]:
 
 
 def _blackout(blackout: Blackout, seed: int, link: int, place: int) -> list[dict[str, Any]]:
-    """A window without delivery; one without a start begins anywhere in its period, the same for both directions of a link.
+    """Return a blackout as the emulator's windows, in microseconds.
 
-    The phase is a hash of seed (which holds the block), link and place, so it is the same for all arms of a block. A window
-    that reaches into the next period has begun before zero, too: its end is a window of its own.
+    A periodic blackout without a start begins anywhere in its period. This phase is a hash of seed (which holds the
+    block), link and place, so it is the same for all arms of a block and both directions of a link. A window that
+    reaches into the next period has also begun before time zero: the end of that one is a window of its own.
     """
     length = round(us(blackout.length))
     if blackout.every is None or blackout.start is not None:
@@ -144,5 +145,5 @@ def _schedule(schedule: Schedule, *, netem: bool) -> dict[str, Any]:
 
 
 def us(seconds: float) -> float:
-    """Seconds as microseconds, rounded to the nanosecond: binary fractions of a second are not round figures."""
+    """Convert seconds to microseconds, rounded to a nanosecond, because binary fractions of a second are not round."""
     return round(seconds * 1e6, 3)

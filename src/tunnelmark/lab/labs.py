@@ -1,6 +1,6 @@
-"""Labs as the command sees them, whatever starts their nodes: how one is brought up, and what it is once it is up.
+"""Brings labs up, and represents a lab that is up, independent of how its nodes are started.
 
-`LabClient` starts nodes on this machine, `SshLabs` on others.
+`LabClient` starts nodes on this machine, `SshLabs` on other hosts.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ from tunnelmark.plan import topologies
 from tunnelmark.plan.model import Profile, Topology
 
 MIDDLE = topologies.MIDDLE
-"""Name of the node that all links run through."""
+"""The name of the node that all links run through."""
 
 HOST_SYSCTLS = {
     "net.ipv6.conf.all.accept_dad": "0",  # addresses are usable at once: no one else is on these links
     "net.ipv6.conf.default.accept_dad": "0",
     "net.ipv6.conf.default.router_solicitations": "0",  # no router will answer
-    # A network namespace begins with these of the first one's: what a node does must not hang on the machine.
+    # A new network namespace inherits these from the machine: a node's behaviour must not depend on the machine.
     "net.ipv4.ip_forward": "0",
     "net.ipv4.conf.all.rp_filter": "0",
     "net.ipv4.conf.default.rp_filter": "0",
-    "net.ipv4.tcp_congestion_control": "cubic",  # refused where only the host may choose; see `congestion`
-    # Where VPNs listen within the kernel's ephemeral range. wireguard-go opens an ephemeral port before it is configured,
+    "net.ipv4.tcp_congestion_control": "cubic",  # refused where only the host may choose it; see `congestion`
+    # The VPNs' listening ports in the kernel's ephemeral range. wireguard-go opens an ephemeral port before it is configured,
     # and once that was the port of another instance on the same node: `wg setconf` failed, "address already in use".
     "net.ipv4.ip_local_reserved_ports": "41641,51820-51883,55555",
 }
 MIDDLE_SYSCTLS = {
-    "net.ipv6.conf.all.disable_ipv6": "1",  # a link does not speak
+    "net.ipv6.conf.all.disable_ipv6": "1",  # a link sends nothing of its own
     "net.ipv6.conf.default.disable_ipv6": "1",
 }
 _Answer = TypeVar("_Answer")
-_TELL = 5.0  # seconds between two words to emulators about pauses
+_TELL = 5.0  # seconds between two messages to the emulators about pauses
 _PATIENCE = 10.0  # seconds for the kernel to make or end namespaces on a busy machine
 _PER_NODE = 1.0  # seconds more for each node: the kernel makes namespaces and interfaces one after the other
 
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Wall seconds a lab took: to be up (nodes, links) and, once it has ended, to be gone."""
+    """Wall-clock seconds that it took to make a lab's nodes, to make its links, and to bring it `up` in all."""
 
     nodes: float
     links: float
@@ -67,7 +67,7 @@ class Timings:
 
 
 class Labs(ABC):
-    """What makes the labs of one command; its nodes have so many cores each."""
+    """Makes the labs of one command; each node has `node_cores` cores."""
 
     here = True
     """Whether the nodes run on this machine, under this kernel."""
@@ -80,52 +80,52 @@ class Labs(ABC):
     @property
     @abstractmethod
     def unified(self) -> Path | None:
-        """The command's control group in the v2 hierarchy, for CPU accounting; None where there is no v2."""
+        """The command's control group in the v2 hierarchy, for CPU accounting; None without cgroup v2."""
 
     @abstractmethod
     def watch(self) -> None:
-        """Watch for pauses of the machine from now on; where that is not possible, `clocks_not` in the record says why."""
+        """Watch for pauses of the machine from now on. If that is not possible, `record["clocks_not"]` says why."""
 
     @abstractmethod
     async def seen(self, lab: str) -> pauses.PausesSeen | None:
-        """The pauses of the machine that carries a lab's links, at least since the lab was made, on its nodes' CLOCK_MONOTONIC.
+        """Return the pauses of the machine that carries a lab's links, at least since the lab was made.
 
-        None where nothing sees them.
+        Times are those of the nodes' CLOCK_MONOTONIC. None if nothing watches for pauses.
         """
 
     @abstractmethod
     async def check(self) -> str | None:
-        """Why labs that were up are gone, if they are since this was last asked; LabError if no more can be made."""
+        """Return why labs were lost since the last call; None if none was. LabError if no more labs can be made."""
 
     async def lost(self, lab: str) -> str | None:
-        """Why a lab, or a part of it, is gone although no one has ended it; None if all of it is there."""
+        """Return why a lab, or a part of it, has ended unexpectedly; None if all of it is up."""
         return None
 
     async def ask_hosts(self, lab: str, op: str, **fields: Any) -> dict[str, dict[str, Any] | LabError]:
-        """What the relay of each host of a lab answers, or why it does not; empty where the nodes are on this machine."""
+        """Send a request to the relay of each host of a lab; return answers or errors by host, {} for nodes on this machine."""
         return {}
 
     async def clocks(self, lab: str) -> dict[str, ClockOffset]:
-        """By node: the offset of its clocks from the command's, now; empty where all nodes have this machine's clocks."""
+        """Return, by node, the offset of its clocks from the command's now; {} if all nodes have this machine's clocks."""
         return {}
 
     @abstractmethod
     def placed(self, topology: Topology) -> Placement:
-        """The cores of each node of a topology."""
+        """Return which cores each node of a topology has, and which the links and the command have."""
 
     @abstractmethod
     async def born(
         self, lab: str, requests: Sequence[Mapping[str, Any]], links: Sequence[LinkSpec]
     ) -> tuple[dict[str, Node], dict[str, Any]]:
-        """The nodes of a lab, the middle one last, on their links, and what the lab server says: `refused` and `timings`."""
+        """Make a lab's nodes and links; return the nodes, the middle one last, and the answer (`refused`, `timings`)."""
 
     @abstractmethod
     async def counted(self, lab: str) -> dict[str, dict[str, int]]:
-        """Counters of the middle node by port (see `port_counters.counters`)."""
+        """Return the middle node's counters by port (see `port_counters.counters`)."""
 
     @abstractmethod
     async def ended(self, lab: str) -> float:
-        """End what is left of a lab; seconds until the kernel had ended the last node."""
+        """End what is left of a lab; return the seconds until the kernel had ended the last node."""
 
     @asynccontextmanager
     async def lab(
@@ -138,7 +138,7 @@ class Labs(ABC):
         ipv6: bool = False,
         sysctls: Mapping[str, str] = MappingProxyType({}),
     ) -> AsyncIterator[Lab]:
-        """A lab for the length of the block; LabError if it cannot be made (see `up`)."""
+        """Make a lab (see `up`), and end it at the end of the `async with` block; LabError if it cannot be made."""
         lab = await self.up(topology, profile, seed=seed, raw=raw, ipv6=ipv6, sysctls=sysctls)
         try:
             yield lab
@@ -155,11 +155,11 @@ class Labs(ABC):
         ipv6: bool = False,
         sysctls: Mapping[str, str] = MappingProxyType({}),
     ) -> Lab:
-        """Make a lab: all nodes, all links, all addresses; it is up until its `down`.
+        """Make a lab with all its nodes, links and addresses; it is up until its `down`.
 
-        `seed` decides what emulated links do to the packets, one by one; the folder `raw` gets what the lab's own
-        programs print. With `ipv6` the nodes have IPv6 addresses as well (`Lab.address6`). `sysctls` are kernel settings of
-        all nodes and routers; LabError if this kernel refuses one.
+        `seed` decides what emulated links do to each packet. The folder `raw` gets the output of the emulators; it is
+        not kept if `raw` is None. With `ipv6` the nodes have IPv6 addresses as well (`Lab.address6`). `sysctls` are kernel
+        settings of all nodes and routers. LabError if the kernel refuses one, or if the lab cannot be made.
         """
         if profile.auto is not None:
             raise LabError(
@@ -171,7 +171,7 @@ class Labs(ABC):
         links = specs_of(topology, profile, ipv6=ipv6)
         placement = self.placed(topology)
         carriers = list(placement.links)
-        # Without a core of their own another would only be one more to wake on a packet's way.
+        # If the links have no core of their own, receiving on another one only adds a wake-up to a packet's path.
         receive = carriers if placement.links_apart else []
         requests: list[dict[str, Any]] = []
         for each, own in placement.nodes.items():
@@ -208,7 +208,7 @@ class Labs(ABC):
 
 
 class Lab(Underlay):
-    """Nodes on links, all fresh; `middle` is the node that the links run through."""
+    """A lab that is up: freshly made nodes and links; `middle` is the node that all links run through."""
 
     def __init__(
         self,
@@ -246,46 +246,46 @@ class Lab(Underlay):
 
     @property
     def members(self) -> dict[str, Node]:
-        """All in which programs can run, by name: the nodes of the topology, its routers, and the middle node."""
+        """By name, all that can run programs: the topology's nodes and routers, and the middle node."""
         return self.nodes | self.routers | {MIDDLE: self.middle}
 
     async def lost(self) -> str | None:
-        """Why it, or a part of it, is gone although no one has ended it; None if all of it is there."""
+        """Return why the lab, or a part of it, has ended unexpectedly; None if all of it is up."""
         return await self._client.lost(self.name)
 
     def cpu_seconds(self) -> float | None:
-        """CPU seconds that all nodes of this lab have used (see `lab_seconds`); None without cgroup v2, or where they run elsewhere."""
+        """Return the CPU seconds that all nodes have used (see `lab_seconds`); None without cgroup v2 or on other hosts."""
         top = self._client.unified if self.here else None
         return None if top is None else lab_seconds(top, self.name, self.members)
 
     def member(self, name: str) -> Node:
-        """The node or router of that name."""
+        """Return the node or router of that name; KeyError if there is none."""
         return self.nodes.get(name) or self.routers[name]
 
     def group(self, node: str) -> Path | None:
-        """The v2 control group of a node (or of the middle node, by its name); None without cgroup v2."""
+        """Return the v2 control group of a node (or of the middle node, by its name); None without cgroup v2."""
         top = self._client.unified
         return None if top is None else top / f"{self.name}.{node}"
 
     async def link_counters(self) -> list[dict[str, dict[str, int]]]:
-        """For each link, what the kernel counted there by node (see `link_counts.of_link`)."""
+        """Return, for each link, the kernel's counts of packets by node (see `link_counts.of_link`)."""
         ports = await self._client.counted(self.name)
         return [link_counts.of_link(spec, number, ports) for number, spec in enumerate(self._links)]
 
     async def zero(self) -> None:
-        """Restart the clocks of emulated links: their blackouts and schedules count from a moment before this returns."""
+        """Restart the clocks of emulated links, from which blackouts and schedules count; zero is just before the return."""
         await asyncio.gather(*(emulator.zero() for emulator in self._emulators))
 
     async def link_reports(self) -> list[dict[str, Any]]:
-        """What the emulator of each link says of itself up to now; empty where the kernel carries the links.
+        """Return the report of each emulator up to now; [] if the kernel carries all links.
 
-        Where clocks see pauses of the machine (`LabClient.watch`), its `own_lateness_us` is without them.
+        If the machine's pauses are watched (`LabClient.watch`), they do not count in `own_lateness_us`.
         """
         seen = await self._client.seen(self.name) if self._emulators else None
         return [await emulator.report(seen) for emulator in self._emulators]
 
     def tell_pauses(self) -> None:
-        """Have the emulators know of the machine's pauses every few seconds, until its `down`: they keep only so many late packets until then."""
+        """Send the emulators the machine's pauses every 5 s until `down`; meanwhile they keep only so many late packets."""
         if self._emulators:
             self._telling = asyncio.create_task(self._tell())
 
@@ -299,20 +299,20 @@ class Lab(Underlay):
                     await emulator.tell(seen)
 
     async def ask_hosts(self, op: str, **fields: Any) -> dict[str, dict[str, Any] | LabError]:
-        """Ask the relay of each of its hosts (see `Labs.ask_hosts`)."""
+        """Send a request to the relay of each of the lab's hosts (see `Labs.ask_hosts`)."""
         return await self._client.ask_hosts(self.name, op, **fields)
 
     async def clocks(self) -> dict[str, ClockOffset]:
-        """By node, the middle one too: how far its clocks are from the command's now; empty where all have the same."""
+        """Return, by node (the middle one too), the offset of its clocks from the command's now; {} if they are the same."""
         return await self._client.clocks(self.name)
 
     async def stood_still(self, begin: float, end: float) -> dict[str, float]:
-        """The machine's pauses between two moments (seconds of the monotonic clock), see `pauses.host`; {} if unseen."""
+        """Return the figures of `pauses.host` between two moments (seconds of CLOCK_MONOTONIC); {} if nothing watches."""
         seen = await self._client.seen(self.name)
         return {} if seen is None else pauses.host(seen.pauses, int(begin * 1e9), int(end * 1e9))
 
     async def down(self) -> float:
-        """End all nodes with everything in them; seconds until the kernel had ended the last."""
+        """End all nodes and everything in them; return the seconds until the kernel had ended the last one."""
         self._ends.set()
         if self._telling is not None:
             await asyncio.wait([self._telling])  # it writes to what is closed now
@@ -324,7 +324,10 @@ class Lab(Underlay):
 
 
 async def in_time(work: Awaitable[_Answer], otherwise: str, nodes: int = 0) -> _Answer:
-    """The result of some work on so many nodes; LabError with what did not happen, if it takes too long: it may take longer with more of them."""
+    """Return the result of `work`, which concerns so many `nodes`; LabError that says `otherwise` if it takes too long.
+
+    It may take 10 seconds, and 1 second more for each node.
+    """
     patience = _PATIENCE + _PER_NODE * nodes
     try:
         return await asyncio.wait_for(work, patience)

@@ -1,4 +1,4 @@
-"""What a link of a lab is, as its middle node and its nodes build it: addresses, shapers, netem, offloads, names of interfaces. Pure."""
+"""Specifies a link of a lab: its addresses, shapers, netem, offloads and names of interfaces. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 ETHERNET = 14  # bytes of an Ethernet header
 
 _NEVER = "1tbit"
-"""A peak rate that holds nothing up (12 ns a packet). With one, a token bucket splits what is longer than its `minburst`
+"""A peak rate that delays nothing (12 ns a packet). With a peak rate, a token bucket splits what is longer than its `minburst`
 before it queues it (`tbf_segment`), so that rate, queue and drops are those of wire packets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shaper:
-    """A token bucket in front of a node: rate in bit/s, and a tail-drop queue in bytes."""
+    """A token bucket for the packets to a node: its rate in bit/s, and its tail-drop queue in bytes."""
 
     rate: int
     queue: int
@@ -26,15 +26,15 @@ class Shaper:
 
     @property
     def burst(self) -> int:
-        """The bucket in bytes: 250 us of the rate, at least two full packets.
+        """The size of the bucket in bytes: 250 us at the rate, and at least two full packets.
 
-        A wake-up late by less than that costs no rate; a longer bucket would let bursts through.
+        A wake-up that is late by less than that costs no rate. A larger bucket would let bursts through.
         """
         return max(2 * (self.mtu + 100), self.rate // 8 // 4000)
 
     @property
     def words(self) -> str:
-        """As tc takes it."""
+        """The shaper in the words of tc(8)."""
         more = f" overhead {self.overhead}" if self.overhead else ""
         if self.splits:
             more += f" peakrate {_NEVER} minburst {self.mtu + 100}"
@@ -47,13 +47,13 @@ XDP_MTU = 3500
 
 @dataclass(frozen=True, slots=True)
 class LinkSpec:
-    """A link as the middle node builds it; mappings are by node, and say what lies on the way to it.
+    """A link as the middle node builds it. `shapers` and `netem` are by the node to which the packets go.
 
-    `emulated`: a program on the middle node carries the packets, else they are copied from port to port.
-    `ipv6`: each node has an IPv6 address in addition to the IPv4 one. `super_packets`: the nodes hand over super-packets if
-    they have them, else wire packets. `card`: the link splits super-packets into wire packets, and the nodes merge what
-    arrives. `netem` are tc's words, for the node's port on the middle node or, with `netem_on_sender`, for the node's own
-    interface.
+    `emulated`: an emulator on the middle node carries the packets; otherwise they are copied from port to port.
+    `ipv6`: each node has an IPv6 address in addition to the IPv4 one. `super_packets`: the nodes may hand over
+    super-packets; otherwise only wire packets. `card`: the link splits super-packets into wire packets, and the nodes
+    merge packets that arrive. `netem`: arguments of tc's netem for the middle node's port to the node; with
+    `netem_on_sender`, for the node's own interface, so for the packets that it sends.
     """
 
     name: str
@@ -68,54 +68,55 @@ class LinkSpec:
     mtu: int = 1500  # bytes of IP packet
 
     def plain(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """Return the link as a JSON object."""
         return asdict(self)
 
     @classmethod
     def read(cls, plain: Mapping[str, Any]) -> LinkSpec:
-        """What `plain` has written."""
+        """Return the link from the JSON object that `plain` made."""
         shapers = {node: Shaper(**shaper) for node, shaper in plain["shapers"].items()}
         return cls(**{**plain, "shapers": shapers})
 
     def address(self, node: str) -> IPv4Address:
-        """The address of a node on it; KeyError if it is not on it."""
+        """Return a node's IPv4 address on the link; KeyError if the node is not on it."""
         return IPv4Address(self.addresses[node].partition("/")[0])
 
     @property
     def counted_headers(self) -> tuple[int, int]:
-        """Bytes of Ethernet header in what a node's interface counts of each packet that it receives, and that it sends.
+        """Bytes of Ethernet header (14 or 0) that a node's interface counts in each packet received, and in each sent.
 
-        A veth that is polled, for GRO or for XDP, counts packets without it, and counts what is sent to it for the sender as well
-        (drivers/net/veth.c: veth_xdp_rcv(), veth_get_stats64()). XDP is on a node's own peer where the emulator takes packets there by
-        AF_XDP: not of super-packets, not behind a shaper, and not of frames that its chunks of memory do not hold.
+        A veth that is polled, for GRO or for XDP, counts packets without the header. Its counts are also its peer's
+        counts of sent packets (drivers/net/veth.c: veth_xdp_rcv(), veth_get_stats64()). XDP is on the peer of a node's
+        interface if the emulator receives there by AF_XDP. It does not for super-packets, in front of a shaper, or for
+        frames that are larger than a chunk of AF_XDP's memory.
         """
         polled = self.emulated and not self.super_packets and not self.shapers and self.mtu <= XDP_MTU
         return 0 if self.card else ETHERNET, 0 if polled else ETHERNET
 
     def netem_here(self, node: str) -> bool:
-        """Whether netem is on the middle node's port to a node."""
+        """Whether netem is on the middle node's port to the node (not on the node's own interface)."""
         return node in self.netem and not self.netem_on_sender
 
     def ports(self, number: int) -> dict[str, str]:
-        """The middle node's port of each node on the link of that number."""
+        """Return, by node of the link with that number, the name of the middle node's port to it."""
         return {name: f"{name[:12]}.{number}" for name in self.addresses}
 
     def doors(self, number: int) -> dict[str, str]:
-        """The interface at which the emulator takes and gives each node's packets: its port, or the interface in front of its shaper."""
+        """Return, by node, the emulator's interface for its packets: its port, or one in front of the shapers, if any."""
         if not self.shapers:
             return self.ports(number)
         return {name: f"{name[:9]}.{number}e" for name in self.addresses}
 
     def macs(self, number: int) -> dict[str, str]:
-        """The Ethernet address of each node on the link of that number."""
+        """Return the Ethernet address of each node on the link with that number."""
         return {name: f"02:00:00:00:{number:02x}:{place:02x}" for place, name in enumerate(self.addresses, start=1)}
 
 
 def interface_of(node: str, links: Sequence[LinkSpec], number: int) -> str:
-    """A node's interface on the link of that number."""
+    """Return the name of a node's interface on the link with that number."""
     return f"eth{sum(node in spec.addresses for spec in links[:number])}"
 
 
 def six(address: IPv4Address) -> IPv6Address:
-    """The IPv6 underlay address that goes with an IPv4 one: 10.50.L.H has fd50:0:0:L::H (a unique local address, RFC 4193)."""
+    """Return the IPv6 underlay address for an IPv4 one: fd50:0:0:L::H (unique local, RFC 4193) for 10.50.L.H."""
     return IPv6Address(f"fd50:0:0:{address.packed[2]:x}::{address.packed[3]:x}")

@@ -7,9 +7,9 @@ from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, Gi
 
 
 def arguments(direction: Direction) -> list[str]:
-    """The words behind `tc qdisc add ... netem` for one direction of a profile in netem's model.
+    """Return the arguments of `tc qdisc add ... netem` for one direction of a profile in netem's model.
 
-    A rate with a queue in bytes is not among them: that is a shaper behind netem (see `backends.shaper_of`).
+    They leave out a rate that has a queue in bytes: that is a shaper behind netem (see `backends.shaper_of`).
     """
     words: list[str] = []
     if direction.limit is not None:

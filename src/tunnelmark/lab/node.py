@@ -1,7 +1,7 @@
-"""A node and its processes as the command sees them: spawn, wait, write, await a condition.
+"""Controls a node and its processes from the command: starts programs, writes files, waits for conditions.
 
-This is the client of `agent`; it knows nothing of namespaces, so that another backend needs only
-another way to reach an agent.
+It is the client of `agent`. It knows nothing of namespaces, so that another backend only needs another channel
+to an agent.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from tunnelmark.host.programs import search_path
 from tunnelmark.lab import rpc
 
 ENVIRONMENT = {"PATH": search_path(), "HOME": "/run/home", "LANG": "C.UTF-8"}
-"""The environment of every program on a node; of the caller's, only PATH goes in."""
+"""The environment of every program on a node. Only PATH comes from the caller's environment."""
 
 CLOCK = "TUNNELMARK_CLOCK"
-"""The variable by which programs know that nodes of several hosts have been given one CLOCK_MONOTONIC, and its name."""
+"""Environment variable for programs of nodes on other hosts: it names the one CLOCK_MONOTONIC that all nodes have."""
 
 _GONE = "a node ends with its lab, when its first process is killed, or when memory runs out (see dmesg)"
 _REFUSED = "the node's kernel or its files refused; the words before say which"
@@ -32,7 +32,10 @@ _REFUSED = "the node's kernel or its files refused; the words before say which"
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a process ended: exit code (negative: the signal), CPU seconds, peak memory in KiB, when (monotonic s)."""
+    """How a process ended: exit code (negative: the signal), `time` on CLOCK_MONOTONIC in seconds, CPU seconds in user
+
+    and `system` mode, and peak memory in KiB (`maxrss`).
+    """
 
     code: int
     time: float
@@ -43,7 +46,7 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A command that ended, with what it printed."""
+    """The exit code of a command that has ended, and its output."""
 
     code: int
     stdout: str
@@ -60,7 +63,7 @@ class Process:
 
     @property
     def exit(self) -> Exit | None:
-        """How it ended, or None while it runs."""
+        """How the program ended; None while it runs, or if its node ended first."""
         return self._ended.result() if self._ended.done() and not self._ended.exception() else None
 
     async def wait(self) -> Exit:
@@ -72,7 +75,7 @@ class Process:
         await self._node.request("signal", pid=self.pid, number=number)
 
     async def stop(self, patience: float = 2.0) -> Exit:
-        """Ask it to end (SIGTERM), insist after `patience` seconds (SIGKILL), and wait for the end."""
+        """Send SIGTERM, after `patience` seconds SIGKILL, and return how the program ended."""
         await self.signal(signal.SIGTERM)
         try:
             return await asyncio.wait_for(self.wait(), patience)
@@ -82,10 +85,10 @@ class Process:
 
 
 class Node:
-    """A host of the lab. All its methods raise NodeGone when the node has ended."""
+    """A host of the lab. All methods that ask its agent raise NodeGone if the node has ended."""
 
     def __init__(self, name: str, sock: socket.socket, *, elsewhere: str | None = None) -> None:
-        """`sock` leads to the node's agent; `elsewhere` names the host that it runs on, if that is not this machine."""
+        """`sock` leads to the node's agent; `elsewhere` names the host of the node, None if that is this machine."""
         self.name = name
         self._elsewhere = elsewhere
         self._environment = ENVIRONMENT if elsewhere is None else ENVIRONMENT | {CLOCK: "the lab's"}
@@ -105,7 +108,7 @@ class Node:
 
     @property
     def pid(self) -> int:
-        """The number of its first process on this machine, known after `hello`; LabError where it runs elsewhere."""
+        """The PID of its first process on this machine, 0 before `hello`; LabError if the node is on another host."""
         if self._elsewhere is not None:
             raise LabError(
                 f"the process IDs of {self.name} are not known here: it runs on host {self._elsewhere}",
@@ -114,11 +117,11 @@ class Node:
         return self._pid
 
     async def hello(self) -> None:
-        """Wait until the node's agent has said that it is there."""
+        """Wait until the node's agent runs."""
         await self._hello
 
     async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
-        """Ask the agent for something; LabError if it says no (see `agent` for the requests)."""
+        """Send the agent a request (see `agent`), and return the answer; LabError if it refuses."""
         return await self._agent.request(op, fds, **fields)
 
     async def spawn(
@@ -130,10 +133,10 @@ class Node:
         stdin: str | IO[bytes] = "",
         env: Mapping[str, str] | None = None,
     ) -> Process:
-        """Start a program; its output goes to files on the command's side (None: discarded).
+        """Start a program. Its output goes to files of the command; None discards it.
 
-        `stderr` None with a `stdout` joins both; `stdin` is a text, or an open file such as the end of a pipe.
-        LabError if the program cannot be started.
+        If only `stderr` is None, it goes where `stdout` goes. `stdin` is a text, or an open file such as the end of a
+        pipe. LabError if the program cannot be started.
         """
         with _opened(stdout) as out, _filled(stdin) as into, _opened(stderr if stderr is not None else out) as err:
             answer = await self.request(
@@ -152,7 +155,7 @@ class Node:
         stdin: str = "",
         env: Mapping[str, str] | None = None,
     ) -> Completed:
-        """Run a command to its end; LabError if that takes longer than `timeout` seconds."""
+        """Run a command to its end; after `timeout` seconds, kill it and raise LabError. Any exit code is accepted."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             process = await self.spawn(argv, stdout=out, stderr=err, stdin=stdin, env=env)
             try:
@@ -175,16 +178,16 @@ class Node:
         return content
 
     async def forget(self, keep: Sequence[str]) -> None:
-        """Remove what the node's programs have written, but for these names directly below /run (see `isolate.forget`)."""
+        """Remove all files that the node's programs wrote, except `keep`, names directly in /run (see `isolate.forget`)."""
         await self.request("forget", keep=list(keep))
 
     async def until(self, condition: Mapping[str, Any], timeout: float) -> float:
-        """Wait until a condition holds (see `conditions`); seconds waited; LabError at the timeout."""
+        """Wait until a condition holds (see `conditions`); return the seconds waited. LabError after `timeout` seconds."""
         waited: float = (await self.request("await", condition=dict(condition), timeout=timeout))["waited"]
         return waited
 
     def close(self) -> None:
-        """Let go of the channel: the agent exits and the node ends with it."""
+        """Close the channel: then the agent exits, and the node ends with it."""
         if self._agent.is_open:
             self._agent.close()
             self._fail(NodeGone(f"node {self.name} was ended", hint=_GONE))

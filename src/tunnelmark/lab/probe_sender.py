@@ -7,12 +7,14 @@
                     `size` in bytes of UDP payload, `batch` in packets a system call; what was not sent at `end` is not
                     sent, so that a slow sender takes no time from the next phase
 
-Times are in nanoseconds from a zero, which is the first line of standard input (nanoseconds of CLOCK_REALTIME): it is
-written when all nodes are bound. A further line, or the end of standard input, says that nothing is on its way any more: what a link
-keeps for longer than planned is received, too. Standard output gets a record (RECORD) for each packet received; standard error one JSON object at the end: for each
-phase what was sent, in which time, and how late at worst. All nodes of a lab share one clock, so the difference of
-two stamps is the one-way delay. The receive stamp is the kernel's (SO_TIMESTAMPNS): how late this program reads
-does not matter. A sender that is late sends at once and states when it really sent.
+Times are in nanoseconds from a zero. The first line of standard input is that zero (nanoseconds of CLOCK_REALTIME); the
+command writes it when all nodes are bound. A further line, or the end of standard input, says that no packet is on its
+way any more: until then packets are received that a link keeps for longer than planned. Standard output gets a record
+(RECORD) for each packet received. Standard error gets one JSON object at the end: for each phase how many packets were
+sent, in how many seconds, and the greatest lateness. Nodes on one machine share one clock, so the difference of two
+stamps is the one-way delay; between hosts the offset of their clocks is to be taken off (`Lab.clocks`). The receive
+stamp is the kernel's (SO_TIMESTAMPNS), so it does not matter how late this program reads. A sender that is late sends
+at once, and states when it really sent.
 
 irtt measures the same in one direction and back, but stamps in user space, prints no record of duplicates and of
 corruption, and cannot fill a queue.
@@ -38,7 +40,7 @@ CORRUPTED = 1
 """Flag of a record: the packet's content is not what was sent."""
 
 HEADER = struct.Struct("<IIHHq")
-"""Of a probe: checksum of the rest (0 where batches are sent: none), number, phase, nothing, when it is sent."""
+"""A probe's header: CRC-32 of the rest (0 in batches: none), number, phase, unused, time of sending in nanoseconds."""
 
 LEAST = HEADER.size
 MOST = 1472  # bytes of UDP payload in a full Ethernet frame
@@ -52,7 +54,7 @@ _ENOUGH = 0.00002  # seconds for reading one packet: where probes are close toge
 
 
 class Prober:
-    """Carries one plan out: sends at the planned moments and reads what has come whenever there is time."""
+    """Carries out one plan: sends at the planned moments, and reads received packets whenever there is time."""
 
     def __init__(self, plan: dict[str, Any], out: Any) -> None:
         self._plan = plan
@@ -65,7 +67,7 @@ class Prober:
         self._zero = 0
 
     def run(self, zero: int, over: Any = None) -> dict[str, Any]:
-        """All phases, then the wait for what is still on its way: until there is something to read in `over`, too, where that is given."""
+        """Send all phases, receive until `until`, and on until `over` (None: no wait) is readable; return the summary."""
         self._zero = zero
         sent = [self._send(number, phase) for number, phase in enumerate(self._plan["phases"])]
         while (left := zero + self._plan["until"] - time.time_ns()) > 0:
@@ -108,7 +110,7 @@ class Prober:
             return {"sent": sent, "seconds": (last - first) / 1e9, "latest": latest / 1e9}
 
     def _wait(self, due: int) -> None:
-        """Until a moment; what has come meanwhile is read."""
+        """Wait until a moment (`due`, nanoseconds of CLOCK_REALTIME), and read packets that arrive meanwhile."""
         if due <= time.time_ns():  # late, perhaps for long: unread, the socket's buffer would overflow
             self._read(2)
             return
@@ -140,9 +142,9 @@ class Prober:
 
 
 def repaired(data: bytes) -> bytes:
-    """A probe with the one bit inverted that makes its checksum right, as it was sent; as it is if no bit does.
+    """Return a corrupted probe as it was sent: invert the one bit that makes its checksum right, if there is one.
 
-    Its content also says which probe it is. With another number it would pass for a copy of another probe.
+    The content says which probe it is: with a corrupted number it would pass for a copy of another probe.
     """
     wrong = zlib.crc32(data[4:]) ^ int.from_bytes(data[:4], "little")
     if (place := _places(len(data)).get(wrong)) is None:
@@ -154,7 +156,7 @@ def repaired(data: bytes) -> bytes:
 
 @lru_cache(maxsize=1)
 def _places(size: int) -> dict[int, int]:
-    """By what an inverted bit does to a checksum (the same for every content): the bit, from the front of the probe."""
+    """Return, by the change (XOR) that an inverted bit makes to the checksum of any content, the bit's place in the probe."""
     none = zlib.crc32(bytes(size - 4))
     found = {1 << bit: bit for bit in range(32)}
     for bit in range(8 * (size - 4)):

@@ -1,8 +1,9 @@
-"""A router's rules in the words of nft(8): address translation as RFC 4787 sorts it, of TCP too (RFC 5382), and filters. Pure.
+"""Writes a router's rules for nft(8): address translation as RFC 4787 classifies it, also of TCP (RFC 5382), and filters. Pure.
 
-Linux's own translation keeps a port where it can, for all destinations (an endpoint-independent mapping), and lets in only
-what answers (a filter on address and port). The other behaviours are two maps that the router writes as packets leave: to
-whom an outside port belongs, and to whom was spoken through it. What comes in is handed on by them.
+Linux's own translation keeps a port if it can, for all destinations (an endpoint-independent mapping), and lets in only
+answers (a filter on address and port). The other behaviours need two tables, which the router fills as packets leave:
+which node has an outside port, and to which addresses it has sent through the port. By them, packets that arrive are
+handed on to the node.
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ from collections.abc import Sequence
 from tunnelmark.plan.routers import Nat, Router, Service
 
 FORWARDS = {"net.ipv4.ip_forward": "1", "net.ipv6.conf.all.forwarding": "1"}
-"""What makes a node forward packets that are not for it."""
+"""Kernel settings that make a node forward packets that are not for it."""
 
 _KEYS = {
     "endpoint-independent": "ip saddr . th sport",
     "address-dependent": "ip saddr . th sport . ip daddr",
     "address-and-port-dependent": "ip saddr . th sport . ip daddr . th dport",
 }
-"""What a mapping is made from: packets that agree in it leave by the same outside port."""
+"""The key of a mapping, by type of mapping: packets with the same key leave by the same outside port."""
 
 FIRST_PORT = 49152
-"""The first of the ports that systems draw from for a connection (RFC 6335, section 6)."""
+"""The first of the dynamic ports, from which systems choose a connection's port (RFC 6335, section 6)."""
 
-PORTS, _APART = 4096, 4  # so many of them, spread over all
+PORTS, _APART = 4096, 4  # how many dynamic ports a translation uses, and the distance between two of them
 
 _SPOKEN = {
     "address-dependent": (
@@ -38,7 +39,7 @@ _SPOKEN = {
         "meta l4proto . th dport . ip saddr . th sport",
     ),
 }
-"""What a filter remembers of a packet that leaves, by type and fields, and what it looks for in one that comes."""
+"""By filter: the types and the fields that it remembers of a packet that leaves, and the fields it compares on arrival."""
 
 _MAPPED = "meta l4proto { tcp, udp }"  # a port of the one has nothing to do with the same number of the other
 _MAPPINGS = {
@@ -52,16 +53,20 @@ _TCP = "ct state established,related accept"
 
 
 def outside_port(nat: Nat, seed: int, first: int = FIRST_PORT) -> str:
-    """The port by which packets of a mapping leave, in the words of nft(8): one of `PORTS` from `first` on, drawn by the mapping's key.
+    """Return nft(8)'s expression for a mapping's outside port: a hash of its key picks one of `PORTS` ports from `first` on.
 
-    The kernel takes a hash in the host's byte order for a port in the network's. Looked up in a map it is a port as written.
+    The kernel would take a hash, which is in the host's byte order, for a port in network byte order. So the hash is
+    looked up in a map, whose values are ports as written.
     """
     ports = ", ".join(f"{drawn} : {first + drawn * _APART}" for drawn in range(PORTS))
     return f"jhash {_KEYS[nat.mapping]} mod {PORTS} seed {seed:#x} map {{ {ports} }}"
 
 
 def mapping_times(router: Router) -> dict[str, str]:
-    """Kernel settings of how long a mapping lasts, as long as the kernel keeps the connection that began it. They are there once rules are."""
+    """Return the kernel settings for how long a UDP mapping lasts; {} without NAT. They exist once the rules are loaded.
+
+    A mapping lasts as long as the kernel tracks the connection that began it.
+    """
     if router.nat is None:
         return {}
     seconds = str(max(round(router.nat.timeout), 1))
@@ -71,7 +76,7 @@ def mapping_times(router: Router) -> dict[str, str]:
 
 
 def rules(router: Router, outside: str, address: str) -> str:
-    """The rules of a router whose outside interface has that name and IPv4 address; nothing if it only forwards."""
+    """Return the nft(8) rules of a router whose outside interface has that name and address; "" if it only forwards."""
     tables = [_translation(router.nat, outside, address)] if router.nat is not None else []
     if filters := _filters(router, outside):
         tables.append(filters)
@@ -158,9 +163,10 @@ def _filters(router: Router, outside: str) -> str:
 
 
 def queues(router: Router, interfaces: Sequence[str]) -> list[str]:
-    """What throttles UDP in the words of tc(8): a rate for it on each interface, with a queue of a tenth of a second.
+    """Return tc(8) commands that limit UDP's rate on each interface, with a queue of 0.1 s; [] if the router has no limit.
 
-    Everything else passes as without it. A limit of nft would let a whole second through at once, and a policer is an option of the kernel.
+    All other traffic passes as without them. A limit of nft would let a whole second's traffic through at once, and a
+    policer is an option that a kernel may lack.
     """
     if router.udp_rate is None:
         return []
@@ -178,7 +184,7 @@ def queues(router: Router, interfaces: Sequence[str]) -> list[str]:
 
 
 def _matches(service: Service, *, both: bool = False) -> list[str]:
-    """How packets of a service are known, towards its port and, with `both`, from it."""
+    """Return nft(8) expressions that match packets to a service's port and, with `both`, also from it."""
     if service.protocol == "icmp":
         return ["meta l4proto { icmp, icmpv6 }"]
     if service.port is None:

@@ -15,7 +15,7 @@ from tunnelmark.plan.routers import Router
 
 
 def granted(sysctls: Mapping[str, str], refused: Mapping[str, Sequence[str]]) -> None:
-    """LabError if a node was refused a setting that was asked for."""
+    """Raise LabError if the kernel refused a node one of the settings `sysctls`; `refused`: by node, "setting: reason"."""
     for node, refusals in refused.items():
         for refusal in refusals:
             if refusal.partition(":")[0] in sysctls:
@@ -26,14 +26,14 @@ def granted(sysctls: Mapping[str, str], refused: Mapping[str, Sequence[str]]) ->
 
 
 def outside_of(router: Router, topology: Topology, underlay: Underlay) -> tuple[str, str]:
-    """The interface by which a router with an outside leads there, and its IPv4 address on it."""
+    """Return a router's interface on its outside link, and its IPv4 address there."""
     number = next(number for number, link in enumerate(topology.links) if link.name == router.outside)
     interface, address = underlay.on_link(router.name, number)
     return interface, str(address)
 
 
 async def route(node: Node, topology: Topology, links: Sequence[LinkSpec]) -> None:
-    """Give a node its routes, and a router its rules; LabError if the kernel refuses one."""
+    """Set a node's routes, and a router's rules, timeouts and rate limits too; LabError if the kernel refuses any."""
     steps = [(["ip", "-batch", "-"], "\n".join(route_commands(topology, node.name, links)))]
     if (router := next((one for one in topology.routers if one.name == node.name), None)) is not None:
         underlay = Underlay(links)

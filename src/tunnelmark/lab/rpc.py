@@ -1,4 +1,4 @@
-"""The asking side of a channel: numbered requests, their answers in any order, and what the other side says by itself.
+"""Sends numbered requests over a channel, and takes their answers, in any order, and the other side's own messages.
 
 Both the lab's server and the agents of nodes answer such requests (see `lab.server`).
 """
@@ -21,7 +21,7 @@ def _nothing(_: Message) -> None:
 
 
 class Client:
-    """Requests over one socket, which is the client's from now on; made inside a running event loop."""
+    """The requesting side of one socket, which it owns from now on; create it inside a running event loop."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Client:
         self._loop.add_reader(sock.fileno(), self._receive)
 
     async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> Message:
-        """Ask for something, with copies of open files; the answer, or the error of a refusal."""
+        """Send a request with copies of open files, and return the answer; raises the error `refused` or `gone` makes."""
         number, self._next = self._next, self._next + 1
         answer: asyncio.Future[Message] = self._loop.create_future()
         self._answers[number] = answer
@@ -61,7 +61,7 @@ class Client:
         return await answer
 
     def fail(self, error: LabError, others: Iterable[asyncio.Future[Any]] = ()) -> None:
-        """Answer every open request, and every other future that is open, with an error."""
+        """End every open request, and every open future of `others`, with an error."""
         for future in (*self._answers.values(), *others):
             if not future.done():
                 future.set_exception(error)
@@ -73,7 +73,7 @@ class Client:
         return self._sock.fileno() >= 0
 
     def close(self) -> None:
-        """Let go of the socket, which the other side sees as an end of file."""
+        """Close the socket; the other side then reads an end of file."""
         if self.is_open:
             self._loop.remove_reader(self._sock.fileno())
             self._sock.close()

@@ -1,4 +1,4 @@
-"""What a lab's own settings are, read back from inside one of its nodes, for the record."""
+"""Reads a lab's settings back from inside one of its nodes, for the record."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ READ_BACK = (
     "net.ipv4.tcp_sack",
     "net.ipv4.tcp_mtu_probing",
 )
-"""Settings of a node that decide what its TCP does, and those that the lab sets."""
+"""Kernel settings of a node: those that the lab sets, and those that decide how its TCP behaves."""
 
 
 async def facts(lab: Lab) -> dict[str, Any]:
-    """Settings as they are on the lab's first node: sysctls, offloads of its interface, how the link is made."""
+    """Return the settings on the lab's first node: sysctls and offloads of its interface; and how the link is made."""
     node = next(iter(lab.nodes.values()))
     sysctls = {}
     for name in READ_BACK:

@@ -1,4 +1,4 @@
-"""A lab's underlay as the command knows it: who has which address, and what interfaces count."""
+"""Answers questions about a lab's underlay: which address and interface a node has, and what its interfaces count."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tunnelmark.lab.link_spec import LinkSpec, interface_of, six
 
 
 class Underlay:
-    """The links of a lab, by what was asked of them when they were made."""
+    """The links of a lab, as they were specified when they were made."""
 
     def __init__(self, links: Sequence[LinkSpec]) -> None:
         self._links = links
@@ -27,7 +27,7 @@ class Underlay:
         return next(spec for spec in self._links if {node, other} <= set(spec.addresses)).address(node)
 
     def interfaces(self, node: str) -> dict[str, dict[str, str]]:
-        """By underlay interface of a node or router: the others on its link, each with its own interface there."""
+        """Return, by underlay interface of a node or router, the other members of its link with their interfaces there."""
         found: dict[str, dict[str, str]] = {}
         for number, spec in enumerate(spec for spec in self._links if node in spec.addresses):
             others = (name for name in spec.addresses if name != node)
@@ -35,7 +35,7 @@ class Underlay:
         return found
 
     def ports_to(self, node: str, interface: str = "") -> frozenset[str]:
-        """The middle node's ports to a node, or to one interface of it."""
+        """Return the middle node's ports to a node, or only to one of its interfaces."""
         return frozenset(
             spec.ports(number)[node]
             for number, spec in enumerate(self._links)
@@ -43,7 +43,7 @@ class Underlay:
         )
 
     def on_link(self, member: str, number: int) -> tuple[str, IPv4Address]:
-        """The interface of a node or router on a link, by the link's place in the topology, and its address there."""
+        """Return the interface and address of a node or router on the link with that number in the topology (from 0)."""
         link = self._links[number]
         return self._interface(member, link), link.address(member)
 
@@ -52,7 +52,7 @@ class Underlay:
         return f"eth{own.index(link.name)}"
 
     def counted_headers(self, node: str) -> dict[str, tuple[int, int]]:
-        """By underlay interface of a node: bytes of Ethernet header in what it counts as received and as sent."""
+        """Return, by underlay interface of a node, the header bytes that it counts per packet (`LinkSpec.counted_headers`)."""
         own = (spec for spec in self._links if node in spec.addresses)
         return {f"eth{number}": spec.counted_headers for number, spec in enumerate(own)}
 
