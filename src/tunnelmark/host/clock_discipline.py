@@ -1,4 +1,6 @@
-"""What keeps this machine's clock right (chrony, ntpd, PTP), and how right the kernel holds it to be."""
+"""Reads which daemon disciplines this machine's clock (chrony, ntpd, PTP), and the clock's error by the kernel's
+estimate.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from pathlib import Path
 from tunnelmark.errors import LabError
 
 DAEMONS = ("chronyd", "ntpd", "ntpd-rs", "ptp4l", "phc2sys", "systemd-timesyn", "timemaster")
-"""The programs that discipline a clock, by the 15 letters that a process is named by."""
+"""The programs that discipline a clock, by their process names, which the kernel cuts to 15 characters."""
 
 _TIME_ERROR = 5  # <linux/timex.h>: the clock is not synchronized
 
@@ -29,9 +31,11 @@ class _Timex(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class ClockDiscipline:
-    """What keeps this machine's clock right: whether anything does, which of its programs run, and the kernel's bound of the error in microseconds.
+    """Whether this machine's clock is synchronised, which daemons for that run, and the kernel's bound and estimate of
+    its error.
 
-    `frequency_ppm` is the correction of the clock's frequency. All by adjtimex(2); the daemon that disciplines the clock tells the kernel.
+    `frequency_ppm` is the correction of the clock's frequency. All but `daemons` is from adjtimex(2): the daemon that
+    disciplines the clock gives these figures to the kernel.
     """
 
     synchronized: bool
@@ -42,7 +46,7 @@ class ClockDiscipline:
 
 
 def clock_discipline() -> ClockDiscipline:
-    """As it is now; LabError where the kernel does not say."""
+    """Return the clock's discipline as it is now; LabError if adjtimex(2) is refused."""
     found = _Timex()
     state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(found))  # `modes` 0: only reads
     if state < 0:

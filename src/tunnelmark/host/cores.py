@@ -1,6 +1,6 @@
-"""The machine's cores while a command's lab is up: which there are, kept awake by loops, watched by clocks during measurements.
+"""Manages the machine's cores while a command's lab is up: loops keep them awake, and clocks watch them for pauses.
 
-The command itself leaves the nodes' cores alone while it has labs, where the machine has a core to spare.
+If the machine has a core to spare, the command itself does not run on the nodes' cores while it has labs.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from tunnelmark.plan.model import Topology
 
 _CPUS = Path("/sys/devices/system/cpu")
 _HAD: list[frozenset[int]] = []
-"""The cores that this process had before it was kept to some of them; empty while it is not."""
+"""The cores that this process had before `keep_to` limited it to some of them; empty while it is not limited."""
 
 
 def usable() -> frozenset[int]:
-    """The cores that this process may use, also while it keeps to some of them."""
+    """Return the cores that this process may use, even if `keep_to` limits it to some of them now."""
     return _HAD[0] if _HAD else frozenset(os.sched_getaffinity(0))
 
 
 def keep_to(cores: Sequence[int]) -> None:
-    """Have this process, and programs that it starts from now on, run on these cores only; none: on all that it had."""
+    """Run this process, and programs that it starts from now on, on these cores only; if empty, on all that it had."""
     had = usable()
     os.sched_setaffinity(0, cores or had)
     _HAD[:] = [had] if cores else []
@@ -38,7 +38,7 @@ def keep_to(cores: Sequence[int]) -> None:
 
 @contextmanager
 def _everywhere() -> Iterator[None]:
-    """For the length of the block, what is started may run on all cores."""
+    """Let programs that are started within the block run on all cores."""
     now = os.sched_getaffinity(0)
     os.sched_setaffinity(0, usable())
     try:
@@ -48,9 +48,9 @@ def _everywhere() -> Iterator[None]:
 
 
 def wholes(cpus: Path = _CPUS) -> list[Whole]:
-    """The processor cores that this process may use, each as the numbers of its threads, as far as these are usable.
+    """Return the processor cores that this process may use, each as the numbers of its usable threads.
 
-    Where the kernel does not tell threads (`topology/thread_siblings_list`), each is a core by itself.
+    If the kernel does not list siblings (`topology/thread_siblings_list`), each thread is a core by itself.
     """
     found = set()
     for core in usable():
@@ -63,23 +63,25 @@ def wholes(cpus: Path = _CPUS) -> list[Whole]:
 
 
 def listed(text: str) -> set[int]:
-    """The numbers of a list as the kernel writes it, such as `0,4` or `0-1` (cpuset(7), list format)."""
+    """Return the numbers in a list as the kernel writes it, such as `0,4` or `0-1` (cpuset(7), list format)."""
     ranges = (re.fullmatch(r"(\d+)(?:-(\d+))?", part) for part in text.strip().split(","))
     return {number for found in ranges if found for number in range(int(found[1]), int(found[2] or found[1]) + 1)}
 
 
 def placed(topology: Topology, each: int) -> Placement:
-    """Where the nodes and links of a topology run on this machine, with so many cores for each node (see `placement`)."""
+    """Return on which cores a topology's nodes and links run here, with `each` cores for each node (see
+    `placement`).
+    """
     return place(topology.nodes, wholes(), each=each, links=len(topology.links))
 
 
 def record(topologies: Iterable[Topology], each: int) -> dict[str, Any]:
-    """Where the nodes of each topology run on this machine, by its name, for the record."""
+    """Return, by topology's name, on which cores its nodes run on this machine, for the record."""
     return {topology.name: placed(topology, each).plain() for topology in topologies}
 
 
 class Cores:
-    """Belongs to a lab server: `files` are for its process, `folders` for its janitor."""
+    """The cores' loops and clocks of one lab server. It inherits the open `files`; its janitor removes `folders`."""
 
     def __init__(self, name: str) -> None:
         self._asleep = keep_awake.unwanted()  # why they are not kept awake
@@ -91,7 +93,9 @@ class Cores:
         self.folders: tuple[Path, ...] = self._place.folders
 
     def begun(self, said: dict[str, Any]) -> dict[str, Any]:
-        """The lab server's process is ready and has said so; what the record should hold."""
+        """Take over the loops once the lab server has reported itself ready (`said`); return the facts for the
+        record.
+        """
         record = {"awake": False, "awake_not": self._asleep} | said if self._asleep else said
         if record["awake"]:
             self._loops = keep_awake.Loops(self._counts, self._place)
@@ -99,7 +103,7 @@ class Cores:
         return record
 
     def watch(self) -> str | None:
-        """Watch for pauses of the machine from now on; the reason if that is not possible, otherwise None."""
+        """Watch for pauses of the machine from now on; return None, or the reason if that is not possible."""
         try:
             with _everywhere():
                 self._clocks = self._clocks or pauses.start()
@@ -108,7 +112,7 @@ class Cores:
         return None
 
     async def seen(self) -> pauses.PausesSeen | None:
-        """The pauses since `watch`; None where nothing sees them."""
+        """Return the pauses since `watch`; None if nothing watches for them."""
         if self._clocks is None:
             return None
         try:
@@ -117,7 +121,7 @@ class Cores:
             return None
 
     def end(self) -> None:
-        """Forget the loops, which end with the lab server, and end the clocks. To be called when the lab server is about to end."""
+        """End the clocks, and let go of the loops, which end with the lab server; call it just before that ends."""
         keep_to(())
         os.close(self._counts)
         if self._loops is not None:

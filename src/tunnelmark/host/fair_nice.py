@@ -1,4 +1,5 @@
-"""Which nice value weighs as much as a lab on a core: the kernel's threads get it while a lab is up (`kernel_threads`).
+"""Finds the nice value that weighs the same as a lab on a core; kernel threads get it while a lab is up
+(`kernel_threads`).
 
 A host gives a thread of the kernel the weight of a program, so it gets half of a core next to one busy program. A lab's programs
 are in a control group of the largest weight, so that other work does not take their cores. The kernel divides a group's weight
@@ -48,7 +49,7 @@ def weight_of(hierarchies: Hierarchies) -> float:
 
 
 def _set(group: Path, unified: bool) -> float:
-    """The weight that a group has been given; that of a program where it has none."""
+    """Return a control group's CPU weight; 1024, the weight of a program of nice 0, if it has none."""
     try:
         given = int((group / ("cpu.weight" if unified else "cpu.shares")).read_text())
     except (OSError, ValueError):
@@ -57,5 +58,5 @@ def _set(group: Path, unified: bool) -> float:
 
 
 def nice_beside(hierarchies: Hierarchies) -> int:
-    """The nice value for the kernel's threads that run next to the labs of a command."""
+    """Return the nice value for the kernel's threads that run next to the labs of a command."""
     return nice_of(weight_of(hierarchies))

@@ -10,10 +10,10 @@ from tunnelmark.linux import cgroups
 
 
 def lab_seconds(top: Path, lab: str, members: Iterable[str]) -> float:
-    """CPU seconds that these nodes of a lab have used, user and kernel; `top` is the control group of its command in the v2 hierarchy.
+    """Return the CPU seconds that these nodes of a lab have used, user and kernel.
 
-    With those of the kernel's workers, on all cores, because kernel WireGuard encrypts on all: only the difference of two
-    looks has a meaning.
+    `top` is the control group of the lab's command in the v2 hierarchy. The seconds of the kernel's workers on all
+    cores are included, because kernel WireGuard encrypts on all: only the difference of two calls has a meaning.
     """
     groups = sum(cgroups.cpu_seconds(top / f"{lab}.{name}") for name in members)
     return groups + sum(softirq.workers().values())

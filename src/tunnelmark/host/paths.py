@@ -1,4 +1,4 @@
-"""Where tunnelmark keeps what belongs to a user: what must last, and what can be made again (XDG base directories)."""
+"""Names the folders of a user's files: data that must last, and a cache that can be rebuilt (XDG base directories)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 def data(*names: str) -> Path:
-    """A place below `tunnelmark` among the user's data (XDG_DATA_HOME)."""
+    """Return a path below `tunnelmark` in the user's data (XDG_DATA_HOME)."""
     return _below("XDG_DATA_HOME", ".local/share", names)
 
 
 def cache(*names: str) -> Path:
-    """A place below `tunnelmark` in the user's cache (XDG_CACHE_HOME)."""
+    """Return a path below `tunnelmark` in the user's cache (XDG_CACHE_HOME)."""
     return _below("XDG_CACHE_HOME", ".cache", names)
 
 

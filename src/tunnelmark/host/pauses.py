@@ -29,7 +29,7 @@ PACKET_WORK = 8_000_000
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A pause of a core, in nanoseconds of the monotonic clock: when it was last seen to run, was to wake, and woke."""
+    """A pause of a core: when its clock last ran, when it was due to wake, and when it woke (ns of CLOCK_MONOTONIC)."""
 
     core: int
     ran: int
@@ -39,7 +39,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class ClockLook:
-    """What the clocks saw since the look before: nanoseconds of the monotonic clock, and microseconds of wake-ups."""
+    """The clocks' report since the one before: times in ns of CLOCK_MONOTONIC, and the lateness of wake-ups in us."""
 
     begin: int
     end: int
@@ -96,7 +96,7 @@ class Clocks:
         STANDING.append(self)
 
     def look(self) -> ClockLook:
-        """What they saw since the look before; LabError if they have ended."""
+        """Return what the clocks saw since the last call; LabError if they have ended."""
         with self._looking:
             return self._look()
 
@@ -112,7 +112,7 @@ class Clocks:
         return ClockLook(said["begin"], said["end"], wakeups["p50"], wakeups["p99"], wakeups["max"], pauses)
 
     def seen(self) -> PausesSeen:
-        """All that they saw since they were started; LabError if they have ended."""
+        """Return all pauses since the clocks were started; LabError if they have ended."""
         with self._looking:
             return PausesSeen(self.look().end, tuple(self.pauses))
 
@@ -123,7 +123,7 @@ class Clocks:
         return 0.0
 
     def close(self) -> None:
-        """End them."""
+        """End the clocks."""
         if self in STANDING:
             STANDING.remove(self)
         self._process.kill()
@@ -142,7 +142,7 @@ class Clocks:
 
 
 def start() -> Clocks:
-    """The clocks of a command; LabError or MissingPart if there can be none."""
+    """Start the clocks of a command; LabError or MissingPart if that is not possible."""
     if os.environ.get(COUNTED):
         raise LabError("the machine's clock is counted, so it cannot pause", hint="nothing is to be done")
     return Clocks()

@@ -1,4 +1,4 @@
-"""Says that root is needed, and how this machine gives it."""
+"""Requires root, and says how to become root on this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from tunnelmark.errors import MissingPart
 
 
 def require(what: str) -> None:
-    """MissingPart unless this process is root's; `what` begins the sentence: "the lab makes network namespaces"."""
+    """Raise MissingPart unless this process is root's; `what` begins its message: "the lab makes network
+    namespaces".
+    """
     if os.geteuid() != 0:
         raise MissingPart(f"{what} and needs root", hint=how())
 

@@ -65,7 +65,10 @@ TOOLS: tuple[Requirement, ...] = (
 
 
 def packages_home() -> Path:
-    """Where `tunnelmark packages install` puts programs, a folder a recipe (XDG base directories; TUNNELMARK_PACKAGES)."""
+    """Return the folder in which `tunnelmark packages install` makes one subfolder for each recipe.
+
+    TUNNELMARK_PACKAGES names it. By default it is `tunnelmark/packages` in XDG_DATA_HOME.
+    """
     if chosen := os.environ.get(PACKAGES_VARIABLE) or os.environ.get(former_names.PACKAGES_VARIABLE):
         return Path(chosen)
     return _newest(paths.data("packages"))
@@ -147,7 +150,7 @@ def version(
     strict: bool = False,
     own: Sequence[str] = (),
 ) -> str:
-    """The first group of `pattern` in what `argv` prints on either stream, or `unknown`.
+    """Return the first group of `pattern` in the output of `argv` (both streams), or `unknown`.
 
     An exit code other than 0 is not an error: some programs print their version and then complain.
     Raises MissingPart when the program is not there or cannot be started.

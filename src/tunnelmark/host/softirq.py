@@ -74,9 +74,10 @@ def _of(process: int) -> float | None:
 
 
 def handling() -> dict[int, float]:
-    """Seconds that each core has spent on softirq work up to now, in whatever context, and on interrupts.
+    """Return the seconds that each core has spent on softirq work and on interrupts since the machine started.
 
-    From /proc/stat, which looks at each tick what a core just does: right on average, and no finer than ticks.
+    Softirq work counts in every context: in a task, in ksoftirqd, on an idle core. The figures are from /proc/stat: the
+    kernel looks at each tick what a core is doing, so they are right on average, and no finer than one tick.
     """
     return {core: (int(words[6]) + int(words[7])) / _TICK for core, words in _stat().items()}  # irq, softirq
 

@@ -18,7 +18,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class HostLoad:
-    """What the machine was doing over a short look: load average of a minute, cores busy, cores stolen by its host.
+    """The machine's load: the load average of a minute, and the numbers of cores busy, and stolen by its host, at a
+    look.
 
     Loops that keep cores awake for a lab do not count as work, but the kernel's load average includes them.
     """

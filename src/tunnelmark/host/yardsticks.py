@@ -1,4 +1,4 @@
-"""Takes the machine's yardsticks: what it needs for the few things of which the work of every VPN consists.
+"""Takes the machine's yardsticks: the time that it needs for each of the few operations that make up every VPN's work.
 
 The loops are in `tunnelmark-cores yardstick` (crates/cores); what needs a network has one of its own there, which goes with it.
 """
@@ -18,7 +18,7 @@ from tunnelmark.host.programs import find
 from tunnelmark.model.yardstick_lengths import TITLES, Length, length
 
 SECONDS = 0.25
-"""For each of eleven: 3 s in all, with the time in which each finds out how long it takes."""
+"""Seconds for each of the eleven yardsticks: 3 s in all, with the time in which each finds its number of rounds."""
 
 _PATIENCE = 60.0  # seconds until it must have ended, which takes 3 to 4
 

@@ -12,7 +12,9 @@ from tunnelmark.plan.model import Profile, Topology
 from tunnelmark.plan.routes import routes
 
 UNDERLAY = IPv4Network("10.50.0.0/16")
-"""The underlay's addresses. Link i has 10.50.i.0/24; member j of the topology (from 0; nodes, then routers) has .j+1."""
+"""The underlay's addresses. Link i has 10.50.i.0/24; member j of the topology (from 0; nodes, then routers) has
+.j+1.
+"""
 
 
 def profiles_of(topology: Topology, profile: Profile) -> list[Profile]:

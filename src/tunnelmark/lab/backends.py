@@ -14,14 +14,18 @@ Backend = Literal["shaper", "emulator", "netem"]
 
 
 def backend_of(profile: Profile) -> Backend:
-    """Return what carries the profile's links: what it names, else a kernel shaper if that suffices, else the emulator."""
+    """Return what carries the profile's links: what it names, else a kernel shaper if that suffices, else the
+    emulator.
+    """
     if profile.backend != "auto":
         return profile.backend
     return "shaper" if profile.only_shaped else "emulator"
 
 
 def by_target(profile: Profile, nodes: Sequence[str]) -> Mapping[str, Direction]:
-    """Return, by node of a link, the direction of packets to it: `back` for the first node, `forward` for the others."""
+    """Return, by node of a link, the direction of packets to it: `back` for the first node, `forward` for the
+    others.
+    """
     return {node: profile.forward if place else profile.back for place, node in enumerate(nodes)}
 
 

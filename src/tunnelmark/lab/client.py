@@ -112,7 +112,9 @@ class LabClient(Labs):
         await self.request("check")
 
     def placed(self, topology: Topology) -> Placement:
-        """Return the cores of each node of a topology; if the links' cores are no node's, the command keeps to its own."""
+        """Return the cores of each node of a topology; if the links' cores are no node's, the command keeps to its
+        own.
+        """
         placement = placed(topology, self.node_cores)
         if placement.links_apart:
             keep_to(placement.command)
@@ -121,7 +123,9 @@ class LabClient(Labs):
     async def born(
         self, lab: str, requests: Sequence[Mapping[str, Any]], links: Sequence[LinkSpec]
     ) -> tuple[dict[str, Node], dict[str, Any]]:
-        """Make the nodes of a lab; return them by name, and the lab server's answer. LabError if a node cannot be made."""
+        """Make the nodes of a lab; return them by name, and the lab server's answer. LabError if a node cannot be
+        made.
+        """
         pairs = [channel.pair() for _ in requests]
         nodes = {each["name"]: Node(each["name"], ours) for each, (ours, _) in zip(requests, pairs, strict=True)}
         try:
@@ -153,7 +157,8 @@ class LabClient(Labs):
         return float((await self.request("down", lab=lab))["timings"]["end"])
 
     async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
-        """Send the lab server a request (see `lab.server.server`), and return the answer; LabError if refused or too late.
+        """Send the lab server a request (see `lab.server.server`), and return the answer; LabError if refused or too
+        late.
 
         A request about a lab may take longer the more nodes the lab has (see `in_time`).
         """

@@ -35,7 +35,9 @@ _NOT_KEPT = "`tunnelmark check-link PROFILE --out DIR` keeps what it prints"
 
 
 def program() -> Path:
-    """Return the emulator's path: TUNNELMARK_EMULATOR, else the one that set-up built, else from PATH; or MissingPart."""
+    """Return the emulator's path: TUNNELMARK_EMULATOR, else the one that set-up built, else from PATH; or
+    MissingPart.
+    """
     named = os.environ.get(VARIABLE) or os.environ.get(former_names.EMULATOR_VARIABLE)
     if named:
         if os.access(named, os.X_OK) and os.path.isfile(named):

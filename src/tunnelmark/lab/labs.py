@@ -43,8 +43,9 @@ HOST_SYSCTLS = {
     "net.ipv4.conf.all.rp_filter": "0",
     "net.ipv4.conf.default.rp_filter": "0",
     "net.ipv4.tcp_congestion_control": "cubic",  # refused where only the host may choose it; see `congestion`
-    # The VPNs' listening ports in the kernel's ephemeral range. wireguard-go opens an ephemeral port before it is configured,
-    # and once that was the port of another instance on the same node: `wg setconf` failed, "address already in use".
+    # The VPNs' listening ports in the kernel's ephemeral range. wireguard-go opens an ephemeral port before it is
+    # configured, and once that was the port of another instance on the same node: `wg setconf` failed, "address
+    # already in use".
     "net.ipv4.ip_local_reserved_ports": "41641,51820-51883,55555",
 }
 MIDDLE_SYSCTLS = {
@@ -102,11 +103,15 @@ class Labs(ABC):
         return None
 
     async def ask_hosts(self, lab: str, op: str, **fields: Any) -> dict[str, dict[str, Any] | LabError]:
-        """Send a request to the relay of each host of a lab; return answers or errors by host, {} for nodes on this machine."""
+        """Send a request to the relay of each host of a lab; return answers or errors by host, {} for nodes on this
+        machine.
+        """
         return {}
 
     async def clocks(self, lab: str) -> dict[str, ClockOffset]:
-        """Return, by node, the offset of its clocks from the command's now; {} if all nodes have this machine's clocks."""
+        """Return, by node, the offset of its clocks from the command's now; {} if all nodes have this machine's
+        clocks.
+        """
         return {}
 
     @abstractmethod
@@ -117,7 +122,9 @@ class Labs(ABC):
     async def born(
         self, lab: str, requests: Sequence[Mapping[str, Any]], links: Sequence[LinkSpec]
     ) -> tuple[dict[str, Node], dict[str, Any]]:
-        """Make a lab's nodes and links; return the nodes, the middle one last, and the answer (`refused`, `timings`)."""
+        """Make a lab's nodes and links; return the nodes, the middle one last, and the answer (`refused`,
+        `timings`).
+        """
 
     @abstractmethod
     async def counted(self, lab: str) -> dict[str, dict[str, int]]:
@@ -158,8 +165,8 @@ class Labs(ABC):
         """Make a lab with all its nodes, links and addresses; it is up until its `down`.
 
         `seed` decides what emulated links do to each packet. The folder `raw` gets the output of the emulators; it is
-        not kept if `raw` is None. With `ipv6` the nodes have IPv6 addresses as well (`Lab.address6`). `sysctls` are kernel
-        settings of all nodes and routers. LabError if the kernel refuses one, or if the lab cannot be made.
+        not kept if `raw` is None. With `ipv6` the nodes have IPv6 addresses as well (`Lab.address6`). `sysctls` are
+        kernel settings of all nodes and routers. LabError if the kernel refuses one, or if the lab cannot be made.
         """
         if profile.auto is not None:
             raise LabError(
@@ -254,7 +261,9 @@ class Lab(Underlay):
         return await self._client.lost(self.name)
 
     def cpu_seconds(self) -> float | None:
-        """Return the CPU seconds that all nodes have used (see `lab_seconds`); None without cgroup v2 or on other hosts."""
+        """Return the CPU seconds that all nodes have used (see `lab_seconds`); None without cgroup v2 or on other
+        hosts.
+        """
         top = self._client.unified if self.here else None
         return None if top is None else lab_seconds(top, self.name, self.members)
 
@@ -273,7 +282,9 @@ class Lab(Underlay):
         return [link_counts.of_link(spec, number, ports) for number, spec in enumerate(self._links)]
 
     async def zero(self) -> None:
-        """Restart the clocks of emulated links, from which blackouts and schedules count; zero is just before the return."""
+        """Restart the clocks of emulated links, from which blackouts and schedules count; zero is just before the
+        return.
+        """
         await asyncio.gather(*(emulator.zero() for emulator in self._emulators))
 
     async def link_reports(self) -> list[dict[str, Any]]:
@@ -285,7 +296,9 @@ class Lab(Underlay):
         return [await emulator.report(seen) for emulator in self._emulators]
 
     def tell_pauses(self) -> None:
-        """Send the emulators the machine's pauses every 5 s until `down`; meanwhile they keep only so many late packets."""
+        """Send the emulators the machine's pauses every 5 s until `down`; meanwhile they keep only so many late
+        packets.
+        """
         if self._emulators:
             self._telling = asyncio.create_task(self._tell())
 
@@ -303,11 +316,15 @@ class Lab(Underlay):
         return await self._client.ask_hosts(self.name, op, **fields)
 
     async def clocks(self) -> dict[str, ClockOffset]:
-        """Return, by node (the middle one too), the offset of its clocks from the command's now; {} if they are the same."""
+        """Return, by node (the middle one too), the offset of its clocks from the command's now; {} if they are the
+        same.
+        """
         return await self._client.clocks(self.name)
 
     async def stood_still(self, begin: float, end: float) -> dict[str, float]:
-        """Return the figures of `pauses.host` between two moments (seconds of CLOCK_MONOTONIC); {} if nothing watches."""
+        """Return the figures of `pauses.host` between two moments (seconds of CLOCK_MONOTONIC); {} if nothing
+        watches.
+        """
         seen = await self._client.seen(self.name)
         return {} if seen is None else pauses.host(seen.pauses, int(begin * 1e9), int(end * 1e9))
 

@@ -1,4 +1,6 @@
-"""Sums up the kernel's counts of a link: bytes and packets that arrived, and packets that were dropped, and why. Pure."""
+"""Sums up the kernel's counts of a link: bytes and packets that arrived, and packets that were dropped, and why.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,13 @@ from tunnelmark.lab.link_spec import ETHERNET, LinkSpec
 def of_link(spec: LinkSpec, number: int, ports: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
     """Return the counts of what a link sent to each of its nodes, from the counters of the middle node's ports.
 
-    `bytes`: of Ethernet frames. `packets`. `dropped`: packets that queues dropped. `lost`: packets that were lost because
-    the profile says so. `sent_dropped`, `sent_lost`: the same of packets that the node sent, by netem on its interface.
+    `bytes`: of Ethernet frames. `packets`. `dropped`: packets that queues dropped. `lost`: packets that were lost
+    because the profile says so. `sent_dropped`, `sent_lost`: the same of packets that the node sent, by netem on its
+    interface.
 
     Netem has one counter for its loss and its queue: where the profile asks for loss, all of it is loss.
     """
-    left_out = ETHERNET - spec.counted_headers[0]  # a port's count of sent bytes is the count of bytes that the node's interface received
+    left_out = ETHERNET - spec.counted_headers[0]  # a port counts what the node's interface has received
     found = {}
     for node, port in spec.ports(number).items():
         if (counted := ports.get(port)) is None:

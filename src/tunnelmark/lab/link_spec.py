@@ -10,8 +10,8 @@ from typing import Any
 ETHERNET = 14  # bytes of an Ethernet header
 
 _NEVER = "1tbit"
-"""A peak rate that delays nothing (12 ns a packet). With a peak rate, a token bucket splits what is longer than its `minburst`
-before it queues it (`tbf_segment`), so that rate, queue and drops are those of wire packets."""
+"""A peak rate that delays nothing (12 ns a packet). With a peak rate, a token bucket splits what is longer than its
+`minburst` before it queues it (`tbf_segment`), so that rate, queue and drops are those of wire packets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,9 @@ class LinkSpec:
         return {name: f"{name[:12]}.{number}" for name in self.addresses}
 
     def doors(self, number: int) -> dict[str, str]:
-        """Return, by node, the emulator's interface for its packets: its port, or one in front of the shapers, if any."""
+        """Return, by node, the emulator's interface for its packets: its port, or one in front of the shapers, if
+        any.
+        """
         if not self.shapers:
             return self.ports(number)
         return {name: f"{name[:9]}.{number}e" for name in self.addresses}

@@ -178,11 +178,15 @@ class Node:
         return content
 
     async def forget(self, keep: Sequence[str]) -> None:
-        """Remove all files that the node's programs wrote, except `keep`, names directly in /run (see `isolate.forget`)."""
+        """Remove all files that the node's programs wrote, except `keep`, names directly in /run (see
+        `isolate.forget`).
+        """
         await self.request("forget", keep=list(keep))
 
     async def until(self, condition: Mapping[str, Any], timeout: float) -> float:
-        """Wait until a condition holds (see `conditions`); return the seconds waited. LabError after `timeout` seconds."""
+        """Wait until a condition holds (see `conditions`); return the seconds waited. LabError after `timeout`
+        seconds.
+        """
         waited: float = (await self.request("await", condition=dict(condition), timeout=timeout))["waited"]
         return waited
 

@@ -67,7 +67,9 @@ class Prober:
         self._zero = 0
 
     def run(self, zero: int, over: Any = None) -> dict[str, Any]:
-        """Send all phases, receive until `until`, and on until `over` (None: no wait) is readable; return the summary."""
+        """Send all phases, receive until `until`, and on until `over` (None: no wait) is readable; return the
+        summary.
+        """
         self._zero = zero
         sent = [self._send(number, phase) for number, phase in enumerate(self._plan["phases"])]
         while (left := zero + self._plan["until"] - time.time_ns()) > 0:
@@ -156,7 +158,9 @@ def repaired(data: bytes) -> bytes:
 
 @lru_cache(maxsize=1)
 def _places(size: int) -> dict[int, int]:
-    """Return, by the change (XOR) that an inverted bit makes to the checksum of any content, the bit's place in the probe."""
+    """Return, by the change (XOR) that an inverted bit makes to the checksum of any content, the bit's place in the
+    probe.
+    """
     none = zlib.crc32(bytes(size - 4))
     found = {1 << bit: bit for bit in range(32)}
     for bit in range(8 * (size - 4)):

@@ -1,4 +1,5 @@
-"""Writes a router's rules for nft(8): address translation as RFC 4787 classifies it, also of TCP (RFC 5382), and filters. Pure.
+"""Writes a router's rules for nft(8): address translation as RFC 4787 classifies it, also of TCP (RFC 5382), and
+filters. Pure.
 
 Linux's own translation keeps a port if it can, for all destinations (an endpoint-independent mapping), and lets in only
 answers (a filter on address and port). The other behaviours need two tables, which the router fills as packets leave:
@@ -39,7 +40,9 @@ _SPOKEN = {
         "meta l4proto . th dport . ip saddr . th sport",
     ),
 }
-"""By filter: the types and the fields that it remembers of a packet that leaves, and the fields it compares on arrival."""
+"""By filter: the types and the fields that it remembers of a packet that leaves, and the fields it compares on
+arrival.
+"""
 
 _MAPPED = "meta l4proto { tcp, udp }"  # a port of the one has nothing to do with the same number of the other
 _MAPPINGS = {
@@ -53,7 +56,8 @@ _TCP = "ct state established,related accept"
 
 
 def outside_port(nat: Nat, seed: int, first: int = FIRST_PORT) -> str:
-    """Return nft(8)'s expression for a mapping's outside port: a hash of its key picks one of `PORTS` ports from `first` on.
+    """Return nft(8)'s expression for a mapping's outside port: a hash of its key picks one of `PORTS` ports from
+    `first` on.
 
     The kernel would take a hash, which is in the host's byte order, for a port in network byte order. So the hash is
     looked up in a map, whose values are ports as written.
@@ -63,7 +67,8 @@ def outside_port(nat: Nat, seed: int, first: int = FIRST_PORT) -> str:
 
 
 def mapping_times(router: Router) -> dict[str, str]:
-    """Return the kernel settings for how long a UDP mapping lasts; {} without NAT. They exist once the rules are loaded.
+    """Return the kernel settings for how long a UDP mapping lasts; {} without NAT. They exist once the rules are
+    loaded.
 
     A mapping lasts as long as the kernel tracks the connection that began it.
     """
@@ -163,7 +168,8 @@ def _filters(router: Router, outside: str) -> str:
 
 
 def queues(router: Router, interfaces: Sequence[str]) -> list[str]:
-    """Return tc(8) commands that limit UDP's rate on each interface, with a queue of 0.1 s; [] if the router has no limit.
+    """Return tc(8) commands that limit UDP's rate on each interface, with a queue of 0.1 s; [] if the router has no
+    limit.
 
     All other traffic passes as without them. A limit of nft would let a whole second's traffic through at once, and a
     policer is an option that a kernel may lack.

@@ -15,7 +15,9 @@ from tunnelmark.plan.routers import Router
 
 
 def granted(sysctls: Mapping[str, str], refused: Mapping[str, Sequence[str]]) -> None:
-    """Raise LabError if the kernel refused a node one of the settings `sysctls`; `refused`: by node, "setting: reason"."""
+    """Raise LabError if the kernel refused a node one of the settings `sysctls`; `refused`: by node, "setting:
+    reason".
+    """
     for node, refusals in refused.items():
         for refusal in refusals:
             if refusal.partition(":")[0] in sysctls:

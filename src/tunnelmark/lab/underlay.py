@@ -27,7 +27,9 @@ class Underlay:
         return next(spec for spec in self._links if {node, other} <= set(spec.addresses)).address(node)
 
     def interfaces(self, node: str) -> dict[str, dict[str, str]]:
-        """Return, by underlay interface of a node or router, the other members of its link with their interfaces there."""
+        """Return, by underlay interface of a node or router, the other members of its link with their interfaces
+        there.
+        """
         found: dict[str, dict[str, str]] = {}
         for number, spec in enumerate(spec for spec in self._links if node in spec.addresses):
             others = (name for name in spec.addresses if name != node)
@@ -43,7 +45,9 @@ class Underlay:
         )
 
     def on_link(self, member: str, number: int) -> tuple[str, IPv4Address]:
-        """Return the interface and address of a node or router on the link with that number in the topology (from 0)."""
+        """Return the interface and address of a node or router on the link with that number in the topology (from
+        0).
+        """
         link = self._links[number]
         return self._interface(member, link), link.address(member)
 
@@ -52,7 +56,9 @@ class Underlay:
         return f"eth{own.index(link.name)}"
 
     def counted_headers(self, node: str) -> dict[str, tuple[int, int]]:
-        """Return, by underlay interface of a node, the header bytes that it counts per packet (`LinkSpec.counted_headers`)."""
+        """Return, by underlay interface of a node, the header bytes that it counts per packet
+        (`LinkSpec.counted_headers`).
+        """
         own = (spec for spec in self._links if node in spec.addresses)
         return {f"eth{number}": spec.counted_headers for number, spec in enumerate(own)}
 

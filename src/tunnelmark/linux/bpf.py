@@ -1,4 +1,4 @@
-"""The system call bpf(2): instructions, programs, maps, without a library or a compiler."""
+"""Makes BPF programs and maps by the system call bpf(2), without a library or a compiler."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def instruction(code: int, destination: int = 0, source: int = 0, offset: int = 
 
 
 def load(kind: int, program: bytes) -> int:
-    """Load a program of an `enum bpf_prog_type`; its file descriptor. OSError as bpf(2)."""
+    """Load a program of type `kind` (`enum bpf_prog_type`) and return its file descriptor; OSError as bpf(2)."""
     code = ctypes.create_string_buffer(program)
     licence = ctypes.create_string_buffer(b"Apache-2.0")
     log = ctypes.create_string_buffer(1 << 16)  # a log without room is an error of its own

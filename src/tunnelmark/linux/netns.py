@@ -1,4 +1,4 @@
-"""Does something inside the network namespace of another process, without being charged to a node for it.
+"""Runs a function inside the network namespace of another process, and no node is charged for its CPU time.
 
 A thread of its own goes there and ends with it: a namespace is entered by a thread, and the command's must stay where
 they are. A program that the thread starts is there too, and counts as the command's in every control group.
@@ -16,7 +16,7 @@ _Result = TypeVar("_Result")
 
 
 def network_of(pid: int, work: Callable[[], _Result]) -> _Result:
-    """The result of some work in the network namespace of a process; what it raises is raised here."""
+    """Run `work` in the network namespace of a process and return its result; an error of it is raised here."""
     results: list[_Result] = []
     errors: list[BaseException] = []
 

@@ -68,7 +68,7 @@ class SshLabs(Labs):
 
     @property
     def unified(self) -> Path | None:
-        """Control groups are on the hosts: LabError."""
+        """Always raises LabError: the nodes' control groups are on other hosts, where this machine cannot read them."""
         raise LabError(
             "the control groups of nodes on other hosts cannot be read from this machine",
             hint="see docs/hosts.md (limits)",
@@ -101,7 +101,7 @@ class SshLabs(Labs):
         return "; ".join(why.message for why in lost.values())
 
     async def lost(self, lab: str) -> str | None:
-        """Why a lab is gone although no one has ended it: a host of it was lost, or does not answer in time."""
+        """Return why a lab has ended unexpectedly: one of its hosts was lost, or does not answer in time; else None."""
         if lab not in self._gone:
             await asyncio.gather(*(self._connections[name].answers() for name in self._used.get(lab, ())))
             self._note_lost()

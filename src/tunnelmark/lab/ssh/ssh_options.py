@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 BATCH = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
-"""Ask for nothing: a password, or whether an unknown host key is right, is an error."""
+"""Fail rather than ask for a password or for the trust in an unknown host key; connect within 10 s."""
 
 ALIVE = ("-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3")
-"""Miss a host that has vanished after 30 s."""
+"""End the connection when the host has not answered for 30 s."""
