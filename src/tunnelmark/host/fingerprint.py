@@ -46,10 +46,10 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """A machine in one boot.
+    """A machine in one boot. A field is empty if the kernel does not state it.
 
-    `siblings` are the cores that share a physical one, a group each; `hz` the kernel's ticks a second; `preemption` the
-    kernel's model; `identity` identifies the installed system; `boot` is new with each boot. Empty: not said.
+    `siblings`: groups of cores that share a physical one. `hz`: the kernel's ticks a second. `preemption`: the
+    kernel's model. `identity` identifies the installed system. `boot` is new with each boot.
     """
 
     cpu: Cpu
@@ -160,7 +160,7 @@ def _hypervisor(root: Path, live: bool) -> str:
 
 
 def _config(root: Path) -> str:
-    """The kernel's configuration, where it is kept."""
+    """Return the text of the kernel's configuration; "" if it is neither in /proc nor in /boot."""
     try:
         with gzip.open(root / "proc/config.gz", "rt", errors="replace") as file:
             return file.read()

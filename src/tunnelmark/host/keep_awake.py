@@ -41,7 +41,7 @@ Spent = dict[int, tuple[float, float]]
 
 
 def unwanted() -> str | None:
-    """Why cores are not to be kept awake here, in words for the record; None: they are."""
+    """Return why cores are not to be kept awake here, in words for the record; None if they are."""
     if os.environ.get(VARIABLE):
         return "switched off"
     if os.environ.get(COUNTED):
@@ -110,7 +110,7 @@ class LoopGroups:
                 autogroup.write(str(_LAST_AUTOGROUP))
 
     def hurry(self) -> None:
-        """Before they are killed: have the loops go first, or their death would wait for all other work."""
+        """Give the loops the highest weight just before they are killed, or their end would wait for all other work."""
         for folder in self.folders:
             cgroup_cleanup.hurry(str(folder))
 
@@ -121,14 +121,14 @@ class LoopGroups:
 
 
 def memory(cores: set[int]) -> int:
-    """An open file, without a name, in which the loops of these cores count."""
+    """Make a file without a name in which these cores' loops count their CPU time; return its file descriptor."""
     fd = os.memfd_create("awake", os.MFD_CLOEXEC)
     os.ftruncate(fd, _STRIDE * (max(cores) + 1))
     return fd
 
 
 def begin(place: LoopGroups, cores: set[int], fd: int) -> list[int]:
-    """Start a loop on each core, as children of the calling process, and say which; OSError if the groups are refused."""
+    """Start a loop on each core as a child process, and return their PIDs; OSError if the groups are refused."""
     program = str(find_program(PROGRAM))
     place.create()
     begun = []
@@ -189,7 +189,7 @@ class Loops:
         return 0.0
 
     def close(self) -> None:
-        """Forget them."""
+        """Let go of the loops, which end with their lab server."""
         self._counts.close()
         STANDING.remove(self)
 

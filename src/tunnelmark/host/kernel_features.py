@@ -44,10 +44,10 @@ _NOBODY = 65534
 
 
 def run(*, as_user: bool = False) -> dict[str, str]:
-    """Run all probes in a child process: name -> why it does not work, empty when it does.
+    """Run all probes in a child process; return, by probe, why it does not work, "" if it works.
 
-    `as_user`: as a user who has no rights on this machine (this one; uid 65534 for root), who is root in a user namespace
-    of the child. Raises LabError when the child itself breaks.
+    With `as_user` they run as a user who has no rights on this machine (the current one; uid 65534 if that is root),
+    but is root in a user namespace of the child. Raises LabError if the child itself fails or takes more than 20 s.
     """
     root = str(Path(__file__).parents[2])
     try:
@@ -71,12 +71,12 @@ def run(*, as_user: bool = False) -> dict[str, str]:
 
 @functools.cache
 def found() -> Mapping[str, str]:
-    """The outcome of all probes (see `run`), tried once a process."""
+    """Return the outcome of all probes (see `run`), which are run only once in a process."""
     return run()
 
 
 def require(names: Iterable[str]) -> None:
-    """MissingPart if one of these does not work with this kernel."""
+    """Raise MissingPart if one of these features does not work with this kernel."""
     for name in names:
         if why := found()[name]:
             raise MissingPart(

@@ -24,10 +24,10 @@ Whole = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Whose core is whose; `links` are those of the emulators and of the middle node, `command` where the command may run.
+    """Which cores belong to each node, to the `links` (the emulators and the middle node), and to the `command`.
 
     `asked` is the number of cores that a node should have. A machine with fewer than three cores has none to spare: the
-    links then use a node's, and the command runs anywhere.
+    links then use a node's core, and the command runs anywhere.
     """
 
     nodes: Mapping[str, tuple[int, ...]]
@@ -66,7 +66,7 @@ class Placement:
         return bool(set(first) & set(last))
 
     def plain(self) -> dict[str, Any]:
-        """As a JSON object, for the record."""
+        """Return the placement as a JSON object, for the record."""
         return {
             "cores_per_node": self.each,
             "cores_per_node_asked": self.asked,

@@ -25,7 +25,7 @@ class Wakeups:
 
 
 def measure(seconds: float, awake: bool) -> Wakeups:
-    """Look at this machine for so many seconds, with loops that keep its cores awake or without any of ours.
+    """Measure wake-ups on this machine for so many seconds; `awake`: with loops that keep its cores awake.
 
     Needs root. LabError or OSError where the machine refuses real-time priority or control groups; MissingPart without
     the program `tunnelmark-cores`. A lab that another command has up keeps cores awake in both cases.

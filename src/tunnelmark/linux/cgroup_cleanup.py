@@ -69,7 +69,7 @@ def hurry(group: str) -> None:
 
 
 def remove(group: str) -> bool:
-    """Remove a group with all groups below; whether it is gone."""
+    """Remove a group with all groups below it; return whether it is gone."""
     for folder, _, _ in os.walk(group, topdown=False):
         try:
             os.rmdir(folder)

@@ -72,7 +72,7 @@ def mounted() -> tuple[Path | None, Path | None]:
 
 
 def sweep() -> bool:
-    """Remove control groups of commands that died together with their janitor; whether there were any."""
+    """Remove control groups of commands that died together with their janitor; return whether there were any."""
     found, any_left = find(), False
     for mount in {found.unified, found.cpu} - {None}:
         for folder in mount.glob("tunnelmark-*-*") if mount else ():
@@ -172,7 +172,7 @@ def cpu_seconds(leaf: Path) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """CPU seconds by a v2 group: in user space and in the kernel."""
+    """CPU seconds that a v2 group has used: in user space and in the kernel."""
 
     user: float
     system: float

@@ -33,7 +33,7 @@ class Thread:
 
 
 def read(comm: str) -> Thread | None:
-    """The thread that has this name, if it is one of those."""
+    """Return the thread that has this name; None if it is neither ksoftirqd nor a worker bound to a core."""
     found = _NAME.fullmatch(comm.strip())
     if found is None or (found[1] == "kworker") != (found[3] is not None):
         return None
@@ -93,7 +93,7 @@ class Raised:
                 self._held.add(process)
 
     def restore(self) -> None:
-        """Give those back the kernel's own value."""
+        """Give the threads back the kernel's own nice value, 0."""
         for process in self._held:
             if thread(process) is not None:  # else it has ended, and its number may be another's
                 change(process, self._nice, 0)
@@ -108,7 +108,7 @@ def restore_all(nice: int) -> None:
 
 
 def change(process: int, was: int, now: int) -> bool:
-    """Set a process's nice value, if it is what it should be before; whether it was, and could be set."""
+    """Change a process's nice value from `was` to `now`; False if it was another one, or could not be changed."""
     try:
         if was == now or os.getpriority(os.PRIO_PROCESS, process) != was:
             return False

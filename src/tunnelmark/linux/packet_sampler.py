@@ -67,7 +67,7 @@ class PacketSampler:
             self.listening = False
 
     def heads(self) -> Iterator[Head]:
-        """What was taken and not yet read, without what is not IP."""
+        """Yield the heads of the IP packets that were taken and not yet read, of at most 512 packets at a time."""
         room = bytearray(_HEAD)
         for _ in range(_MOST):
             try:

@@ -29,7 +29,7 @@ def held(paths: Sequence[Path]) -> Iterator[None]:
 
 
 def _watched(paths: Sequence[Path]) -> tuple[subprocess.Popen[bytes], int]:
-    """A janitor for these, and what is to be held open until it removes them."""
+    """Start a janitor for these paths; return it and the file descriptor whose closing lets it remove them."""
     life, ours = os.pipe2(os.O_CLOEXEC)
     janitor = subprocess.Popen(
         [sys.executable, "-I", "-S", cgroup_cleanup.__file__, str(life), "0", "--", *map(str, paths)],

@@ -1,1 +1,1 @@
-"""What runs in the lab's server and in the agents of its nodes, processes that the command starts."""
+"""The code of the lab server, and of the agents that it starts as the first processes of nodes."""

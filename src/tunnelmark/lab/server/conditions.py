@@ -1,4 +1,4 @@
-"""Facts about a node that a next step may wait for: a bound port, an interface, a file, a socket that answers.
+"""Checks conditions on a node that a next step waits for: a bound port, an interface, a file, a socket that answers.
 
 A condition travels as a JSON object `{"kind": ..., ...}` and is looked at inside the node.
 """

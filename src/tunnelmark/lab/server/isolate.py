@@ -57,7 +57,7 @@ def become_host(name: str, sysctls: Mapping[str, str], seen: Sequence[str] = ())
 
 
 def private() -> tuple[str, ...]:
-    """The folders of which every node has its own."""
+    """Return the folders of which every node has its own."""
     return _PRIVATE if os.path.islink(_VAR_RUN) else (*_PRIVATE, _VAR_RUN)
 
 

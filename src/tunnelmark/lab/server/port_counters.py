@@ -1,4 +1,4 @@
-"""What the links of a lab carried and dropped, as the middle node's ports and the kernel's queues count it."""
+"""Reads how much the links of a lab carried and dropped, from the counters of the middle node's ports and queues."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _drops(route: IPRoute) -> dict[int, dict[str, int]]:
 
 
 def _own(by_kind: Mapping[str, int]) -> int:
-    """What netem itself dropped: it also counts what the shaper behind it does (net/sched/sch_netem.c: netem_dequeue())."""
+    """Return netem's own drops: its counter includes those of the shaper behind it (sch_netem.c: netem_dequeue())."""
     return max(by_kind.get("netem", 0) - by_kind.get("tbf", 0), 0)
 
 

@@ -1,4 +1,4 @@
-"""The first process of a command's PID namespace: makes labs, ends labs, and takes everything with it.
+"""The first process of a command's PID namespace: makes labs and ends them; when it dies, all in them ends.
 
 Started as `python -m tunnelmark.lab.server.server FD GROUP [AWAKE]`, with its end of a channel as open file FD and
 the name of its control group; AWAKE is the open file in which loops count that keep cores awake (`host.keep_awake`). It leaves the host's network, mount and PID namespaces before it makes

@@ -58,7 +58,7 @@ class HostClocks:
 
     @property
     def offset(self) -> ClockOffset:
-        """What is known now; all zero before the first look."""
+        """The host's clock offsets as known now; all zero before the first look."""
         now = time.monotonic_ns()
         if not self._looks:
             return ClockOffset(0, 0, 0)

@@ -29,7 +29,7 @@ _NULL = os.stat(os.devnull).st_rdev
 
 
 class HostConnection:
-    """A host's relay while the connection lasts; `lost` says why it does no more."""
+    """The connection to a host's relay; `lost` is the error with which it ended, None while it lasts."""
 
     def __init__(self, host: InventoryHost) -> None:
         self.host = host
@@ -82,7 +82,7 @@ class HostConnection:
         self._tasks.append(self._loop.create_task(self._keep()))
 
     async def end(self) -> None:
-        """Let go of the host: its relay ends with its input, and all that it made with it."""
+        """End the connection: the relay ends with its input, and so does all that it made on the host."""
         for task in (*self._tasks, *self._waiting):
             task.cancel()
         if self._ssh is None:
@@ -104,7 +104,9 @@ class HostConnection:
             self._ssh.send_signal(signal.SIGKILL)
 
     async def request(self, op: str, **fields: Any) -> dict[str, Any]:
-        """Ask the relay for something; LabError if it says no, or if the connection is lost."""
+        """Send the relay a request, and return the answer; raises the relay's error, or LabError if the connection is
+        lost.
+        """
         number, self._next = self._next, self._next + 1
         answer: asyncio.Future[dict[str, Any]] = self._loop.create_future()
         self._answers[number] = answer
@@ -118,7 +120,7 @@ class HostConnection:
         return again({**said, "message": f"host {self.host.name}: {said['message']}"})
 
     def node(self, name: str) -> tuple[Node, int]:
-        """A node that is going to be there, and the number of its channel."""
+        """Return a node that is going to be made on the host, and the number of its channel."""
         ours, theirs = channel.pair()
         number, self._next = self._next, self._next + 1
         self._channels[number] = NodeChannel(theirs)
@@ -127,7 +129,7 @@ class HostConnection:
         return Node(name, ours, elsewhere=self.host.name), number
 
     async def answers(self) -> None:
-        """Wait until the host has answered; it is lost if it does not in time."""
+        """Wait until the host answers; if it does not within 10 s, the connection counts as lost."""
         try:
             await asyncio.wait_for(self.request("check"), _ANSWER)
         except TimeoutError:

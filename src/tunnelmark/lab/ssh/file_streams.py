@@ -60,7 +60,9 @@ class FileStreams:
         )
 
     def take(self, message: Mapping[str, Any], data: bytes) -> None:
-        """A frame about a file has come. OSError where a file on a disk cannot be written, which is full perhaps."""
+        """Handle a received frame about a file; OSError if a file on a disk cannot be written, perhaps as the disk is
+        full.
+        """
         number = message["file"]
         if "took" in message:
             if (source := self._sources.get(number)) is not None:
@@ -80,7 +82,9 @@ class FileStreams:
                 source.drain()
 
     def unwritten(self, numbers: Iterable[int]) -> list[asyncio.Event]:
-        """What is set when all that has come for these files up to now is written; none where it is already."""
+        """Return, for each of these files with data still to be written, an event that is set when all of it is
+        written.
+        """
         sinks = [self._sinks[number] for number in numbers if number in self._sinks]
         return [sink.written for sink in sinks if not sink.written.is_set()]
 

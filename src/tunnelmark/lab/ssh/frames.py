@@ -30,7 +30,9 @@ class Unpacker:
         self._held = bytearray()
 
     def feed(self, data: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
-        """The frames that are whole with these bytes. ValueError for what no relay sends."""
+        """Return the frames that are complete with these bytes; ValueError for a frame larger than any that a relay
+        sends.
+        """
         self._held += data
         while len(self._held) >= _HEAD.size:
             text, more = _HEAD.unpack_from(self._held)

@@ -1,4 +1,4 @@
-"""The part of a lab that is on this host, as what looks into its nodes needs it."""
+"""Describes the part of a lab on this host, for collectors that look into its nodes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class HostLab:
         return found
 
     def _kind(self, node: str, interface: str) -> str:
-        """What the kernel calls an interface; nothing for a veth."""
+        """Return the kernel's name for the kind of an interface (DEVTYPE); "" for a veth."""
         text = Path(f"/proc/{self.agents[node]}", "root", "sys/class/net", interface, "uevent").read_text()
         return dict(line.split("=", 1) for line in text.splitlines()).get("DEVTYPE", "")
 

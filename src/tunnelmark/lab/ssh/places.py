@@ -1,4 +1,4 @@
-"""Where an installation lies: hosts may have it in other folders than the command's machine, and programs are named by their paths."""
+"""Translates paths of the command's installation into a host's own, because hosts may have it in other folders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Moves = Sequence[tuple[str, str]]
 
 
 def here() -> dict[str, str]:
-    """The places of this installation by what they are."""
+    """Return the paths of this installation's files and folders, by what they are."""
     return {
         "python": sys.executable,
         "prefix": sys.prefix,

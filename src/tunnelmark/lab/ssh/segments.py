@@ -36,7 +36,9 @@ class Segment:
 def segments(
     links: Sequence[LinkSpec], hosts: Mapping[str, str], middle: str, middle_node: str, numbers: Iterator[int]
 ) -> dict[str, list[Segment]]:
-    """By host: the ends of segments that it has. `hosts` are those of nodes and routers, `middle` is the middle node's."""
+    """Return the ends of segments on each host; `hosts`: by node or router, its host; `middle`: the middle node's
+    host.
+    """
     found: dict[str, list[Segment]] = {}
     for place, spec in enumerate(links):
         ports, macs = spec.ports(place), spec.macs(place)

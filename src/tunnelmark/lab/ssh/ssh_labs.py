@@ -30,7 +30,7 @@ _AGAIN = 2.0  # seconds between two tries
 
 
 class SshLabs(Labs):
-    """The hosts of an inventory for the life of a command: each with one connection, a relay and a lab server."""
+    """Makes labs on the hosts of an inventory: each host has one connection, a relay and a lab server."""
 
     here = False
 
@@ -75,13 +75,13 @@ class SshLabs(Labs):
         )
 
     def watch(self) -> None:
-        """Relays watch for pauses of their hosts from their beginning on; here is said where they cannot."""
+        """Record in `clocks_not` which hosts cannot watch for pauses; the others' relays watch from their start on."""
         refused = {name: one.about["record"].get("clocks_not") for name, one in self._connections.items()}
         if said := [f"host {name}: {why}" for name, why in refused.items() if why]:
             self.record["clocks_not"] = "; ".join(said)
 
     async def seen(self, lab: str) -> pauses.PausesSeen | None:
-        """The pauses of the middle host since the lab was made; None where nothing sees them, or the host is lost."""
+        """Return the middle host's pauses since the lab was made; None if nothing watches, or the host is lost."""
         name = self.inventory.middle.name
         shift, since = self._shifts[lab][name], self._made[lab]
         try:
@@ -108,7 +108,7 @@ class SshLabs(Labs):
         return self._gone.get(lab)
 
     def _note_lost(self) -> dict[str, LabError]:
-        """Hosts that are lost, and why; every lab on them is gone."""
+        """Return the lost hosts with the reasons, and note that every lab on them is gone."""
         lost = {name: one.lost for name, one in self._connections.items() if one.lost is not None}
         for lab, used in self._used.items():
             if why := [lost[name].message for name in used if name in lost]:
@@ -216,7 +216,7 @@ class SshLabs(Labs):
         return found
 
     def clocks_record(self) -> dict[str, dict[str, float]]:
-        """By host: what its clock shows more than ours, and within what error, in microseconds."""
+        """Return, by host, how far its CLOCK_REALTIME is ahead of ours, and the bound of the error, in microseconds."""
         known = {name: one.clocks.offset for name, one in self._connections.items()}
         return {name: {"offset_us": each.realtime / 1e3, "error_us": each.error / 1e3} for name, each in known.items()}
 
@@ -226,7 +226,7 @@ class SshLabs(Labs):
         await asyncio.gather(*(one.look_at_clock(one.clocks.burst) for one in there), return_exceptions=True)
 
     def abouts(self) -> dict[str, dict[str, Any]]:
-        """By host: what its relay said of itself."""
+        """Return, by host, the facts that its relay gave at its start: versions, record, MTU."""
         return {name: one.about for name, one in self._connections.items()}
 
     async def _connect(self, host: InventoryHost) -> None:
@@ -303,7 +303,7 @@ class SshLabs(Labs):
 
 
 def _together(errors: Sequence[BaseException]) -> BaseException:
-    """The first error, with what the others say."""
+    """Return the first error, with the messages of the others added to its own."""
     first, *others = errors
     said = [each.message for each in others if isinstance(each, TunnelmarkError)]
     if isinstance(first, TunnelmarkError) and said:

@@ -16,9 +16,11 @@ from tunnelmark.lab.vm import kvm as accelerate
 
 @dataclass(frozen=True, slots=True)
 class VmSupport:
-    """What there is: `qemu` is its version, empty if it is not there; `lacks` what to do to boot a guest at all.
+    """What this machine has for a guest. `qemu`: its version, "" if absent. `lacks`: what to install or use, "" if
+    nothing.
 
-    `kvm`: works; broken (the device is there, and no guest gets anywhere); none. `kernels` are releases in the cache.
+    `kvm`: works; broken (the device is there, but guests do not run on it, or slowly); none. `kernels`: cached
+    releases.
     """
 
     qemu: str

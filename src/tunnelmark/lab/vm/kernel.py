@@ -58,7 +58,7 @@ def cached(cache: Path | None = None) -> tuple[str, ...]:
 async def fetch(release: str = "", cache: Path | None = None) -> Kernel:
     """The kernel of that release (`6.1.0-40-amd64`), or the distribution's current one, from the cache or the archive.
 
-    Raises MissingPart when it is not cached and apt cannot bring it.
+    Raises MissingPart if it is not cached and apt cannot fetch it, or if this machine is not x86_64.
     """
     if platform.machine() != "x86_64":
         raise MissingPart(
