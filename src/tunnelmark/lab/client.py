@@ -112,9 +112,7 @@ class LabClient(Labs):
         await self.request("check")
 
     def placed(self, topology: Topology) -> Placement:
-        """Return the cores of each node of a topology; if the links' cores are no node's, the command keeps to its
-        own.
-        """
+        """Return the placement of a topology; if the links have cores of their own, the command keeps to its own, too."""
         placement = placed(topology, self.node_cores)
         if placement.links_apart:
             keep_to(placement.command)
