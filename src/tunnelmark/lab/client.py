@@ -112,7 +112,7 @@ class LabClient(Labs):
         await self.request("check")
 
     def placed(self, topology: Topology) -> Placement:
-        """Return the placement of a topology; if the links have cores of their own, the command keeps to its own, too."""
+        """Return the placement of a topology; if the links have cores of their own, the command keeps to its own."""
         placement = placed(topology, self.node_cores)
         if placement.links_apart:
             keep_to(placement.command)
