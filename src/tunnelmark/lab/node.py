@@ -32,9 +32,9 @@ _REFUSED = "the node's kernel or its files refused; the words before say which"
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a process ended: exit code (negative: the signal), `time` on CLOCK_MONOTONIC in seconds, CPU seconds in user
+    """How a process ended: exit code (negative: the signal), when (seconds of CLOCK_MONOTONIC), and what it used.
 
-    and `system` mode, and peak memory in KiB (`maxrss`).
+    `user` and `system` are CPU seconds; `maxrss` is the peak memory in KiB.
     """
 
     code: int
