@@ -18,7 +18,7 @@ from tunnelmark.host.programs import find
 from tunnelmark.model.yardstick_lengths import TITLES, Length, length
 
 SECONDS = 0.25
-"""Seconds for each of the eleven yardsticks: 3 s in all, with the time in which each finds how much fits into a slice."""
+"""Seconds for each of the eleven yardsticks: 3 s in all, with the time in which each finds what fills a slice."""
 
 _PATIENCE = 60.0  # seconds until it must have ended, which takes 3 to 4
 
