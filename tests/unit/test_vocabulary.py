@@ -17,7 +17,22 @@ MODULES = sorted((ROOT / "src" / "tunnelmark").rglob("*.py"))
 CONVENTIONAL = {"__init__", "__main__", "base", "model", "easytier"}
 """Module names that may stand twice; `easytier` is a driver, and beside its recipe the script that starts the installed program."""
 
-BANNED = {"crew", "kit", "eye", "eyes", "desk", "scene", "watchers", "WATCHER", "prove_link", "peers_home", "prove", "proof", "proofs", "proved"}
+BANNED = {
+    "crew",
+    "kit",
+    "eye",
+    "eyes",
+    "desk",
+    "scene",
+    "watchers",
+    "WATCHER",
+    "prove_link",
+    "peers_home",
+    "prove",
+    "proof",
+    "proofs",
+    "proved",
+}
 """Names that were private words: what they are called now stands in docs/glossary.md."""
 
 PHRASES = ("tunnelmark peers", "prove-link", "make peers", "tunnelmark-wire")
