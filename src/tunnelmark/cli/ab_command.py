@@ -1,4 +1,4 @@
-"""The command `ab`: two builds of one VPN, in blocks until a stated change is found or excluded, with an exit code for CI."""
+"""The command `ab`: compares two builds of a VPN until a stated change is found or excluded; exit codes are for CI."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.run.runner import RunContext
 
 PROFILE = "unshaped"
-"""Where none is named: a link that holds both builds back hides what they cost."""
+"""The profile if none is named: a link that limits both builds would hide how much processor time they cost."""
 
 SLOWER, UNDECIDED = 1, 3
 _CODES = {"slower": SLOWER, "undecided": UNDECIDED}
@@ -187,7 +187,7 @@ def ab(
         study.unrepeated if no_repeat else study, context
     )
 
-    if not dry_run and not guests:  # a guest says itself what it lacks
+    if not dry_run and not guests:  # a virtual machine checks itself what it lacks
         require(study, context)
 
     def answers(folder: Path, console: Console) -> int:
@@ -206,21 +206,21 @@ def ab(
 
 @contextmanager
 def _building(console: Console, *, wait: bool) -> Iterator[None]:
-    """Announce a build for the length of the block, which begins when no command measures any more, unless that is not to be waited for."""
+    """Announce a build to other commands while the block runs. With `wait`, first wait until no command measures."""
     measurement_lock.quiet(console, "building a revision", wait=wait)
     with other_work.told("the build of a revision"):
         yield
 
 
 def require(study: Study, context: RunContext) -> None:
-    """MissingPart if any arm cannot take part: a build that could not start would look like one that does not work."""
+    """Raise MissingPart if any arm cannot take part; a build that cannot be started would look like one that fails."""
     for arm in study.arms:
         if (missing := context.missing(arm)) is not None:
             raise missing
 
 
 def answer(folder: Path, console: Console, *, comment: Path | None, as_json: bool) -> int:
-    """Show what two builds came to and the report beneath, write the comment; the exit code of the verdict."""
+    """Show the verdict on two builds and the report, and write the comment. Return the verdict's exit code."""
     from tunnelmark.analyse import build_change, judge
     from tunnelmark.record import store
     from tunnelmark.report import build_answer
@@ -247,7 +247,7 @@ def answer(folder: Path, console: Console, *, comment: Path | None, as_json: boo
 
 
 def link_of(environ: os._Environ[str] | dict[str, str]) -> str:
-    """The address of the CI job that runs this, as GitHub's, Gitea's and GitLab's runners tell it; empty elsewhere."""
+    """Return the URL of the CI job that runs this command, on runners of GitHub, Gitea and GitLab; "" elsewhere."""
     if "CI_JOB_URL" in environ:
         return environ["CI_JOB_URL"]
     parts = [environ.get(name, "") for name in ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")]
@@ -255,7 +255,7 @@ def link_of(environ: os._Environ[str] | dict[str, str]) -> str:
 
 
 def _guests(counted: bool, backend: str | None, kernels: Sequence[str]) -> tuple[str, ...]:
-    """The kernel of the virtual machine to run in, if any; UsageError where options contradict each other."""
+    """Return the kernel of the virtual machine to run in, () for none. UsageError if options contradict each other."""
     if counted and backend == "netns":
         raise UsageError(
             "--counted needs a virtual machine, and --backend netns starts none",
@@ -284,6 +284,6 @@ def _tree(source: Path | None, build: str | None, made: Sequence[str], named: Se
 
 
 def _watched(names: Sequence[str], catalogue: Catalogue, *, counted: bool) -> tuple[str, ...] | None:
-    """The collectors: by counted time also system calls, unless others are named."""
+    """Return the named collectors; if none is named, None, or on counted time the light ones and system calls."""
     chosen = collectors.chosen(names, catalogue)
     return (*catalogue.light, "syscalls") if chosen is None and counted else chosen

@@ -1,7 +1,7 @@
 """The option `--bin NAME=PATH`: programs that one command uses before all others.
 
-They are links in a folder of this command alone, which every node sees. A janitor removes the folder when the command has
-ended in any way, and so has a lab that it left up.
+They are symbolic links in a folder of this command alone, which every node sees. A janitor process removes the folder
+when the command has ended in any way, and a lab that it left up has ended too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OF_COLLECTORS = ("perf", "setpriv")
 
 
 def held() -> tuple[int, ...]:
-    """Open files that a process which outlives this command must keep open for as long as it needs the programs."""
+    """Return file descriptors; a process that outlives this command keeps them open while it needs the programs."""
     return tuple(_held)
 
 
@@ -64,7 +64,7 @@ def _name(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> Non
 
 
 def _known() -> frozenset[str]:
-    """The programs that a command may start: of VPNs in all their builds, of workloads, of recipes, the lab's tools and its own."""
+    """Return the names of all programs: of VPNs (all builds), workloads, recipes, collectors, lab and our own."""
     own = tuple(path.name for path in BUILT.glob("tunnelmark-*") if not path.suffix)
     parts = (*TOOLS, *registry.parts().values())
     of_vpns = [build.programs for driver in registry.vpns().values() for build in driver.builds.values()]
@@ -94,7 +94,7 @@ def _checked(value: str, known: Collection[str]) -> tuple[str, Path]:
 
 
 def _folder() -> Path:
-    """A new folder, for as long as a process holds the pipe that its janitor listens to."""
+    """Make a new folder; its janitor removes it when the last process has closed the janitor's pipe."""
     base = paths.cache("bin").resolve()
     base.mkdir(parents=True, exist_ok=True)
     _sweep(base)
@@ -113,7 +113,7 @@ def _sweep(base: Path) -> None:
 
 
 def _in_use(folder: Path) -> bool:
-    """Whether its command runs, or its janitor, which has the folder in its command line."""
+    """Whether the folder's command still runs, or its janitor, whose command line has the folder."""
     if Path("/proc", folder.name.partition("-")[0]).exists():
         return True
     sign = os.fsencode(folder)

@@ -1,7 +1,7 @@
-"""A worker's process: measures one block of a study, or says with what it would be measured.
+"""A worker's process: measures one block of a study, or describes the environment in which it would measure it.
 
-Started as `python -m tunnelmark.cli.block_run FOLDER`, where FOLDER has `request.json` and the study's `inputs/`; it leaves `results/` or
-`facts.json`, or `error.json` instead.
+`python -m tunnelmark.cli.block_run FOLDER` starts it. FOLDER has `request.json` and the study's `inputs/`. The process
+writes `results/` or `facts.json` there, or `error.json` instead.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tunnelmark.run.runner import RunContext
 
 
 def main(place: Path) -> int:
-    """Carry out the request in the folder; the exit code, 0 if there is an answer."""
+    """Carry out the request in the folder. Return the exit code: 0 if there is an answer."""
     threading.Thread(target=_end_with_worker, daemon=True).start()
     asked = json.loads((place / REQUEST).read_text())
     try:
@@ -48,14 +48,17 @@ def main(place: Path) -> int:
 
 
 def _end_with_worker() -> None:
-    """The worker holds the other end of our input; what we leave behind at once is removed as after any kill."""
+    """Kill this process when the worker closes our input, that is when it ends; what remains is removed as after any kill."""
     while os.read(0, 1):
         pass
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def facts(study: Study, asked: Mapping[str, Any], console: Console) -> Mapping[str, Any]:
-    """The environment with every program that takes part. MissingPart where no VPN, or no workload, is there; warnings go to the console."""
+    """Return the environment with every program that takes part, and print warnings to the console.
+
+    MissingPart if no VPN or no workload is installed, or if virtual machines are asked for and cannot run here.
+    """
     from tunnelmark.cli.measuring import require
 
     plan, context, _ = _parts(study)
@@ -64,7 +67,7 @@ def facts(study: Study, asked: Mapping[str, Any], console: Console) -> Mapping[s
         if support.lacks:
             raise MissingPart("virtual machines cannot run here", hint=support.lacks)
         asyncio.run(kernel.fetch(asked["kernels"][0]))
-    else:  # a guest says itself what it lacks
+    else:  # a virtual machine checks itself what it lacks
         privileges.require("the lab makes network namespaces")
         require(plan, context, console)
     parts = [context.part(arm) for arm in study.arms if context.missing(arm) is None]
@@ -81,7 +84,7 @@ def _measure(study: Study, asked: Mapping[str, Any], folder: Path) -> None:
     plan, context, console = _parts(study)
     number = asked["number"]
     if asked["kernels"]:
-        os.environ[vm.NO_KVM] = "1"  # counted on every worker, so that all of them are one machine
+        os.environ[vm.NO_KVM] = "1"  # clocks that count instructions on every worker make them one machine
         vm.study(study, folder, asked["kernels"][0], console, ProgressView(), resuming=False, only=number)
         return
     privileges.require("the lab makes network namespaces")

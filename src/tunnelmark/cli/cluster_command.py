@@ -72,7 +72,7 @@ def scheduler(listen: str, dashboard: str | None, tls: Path | None) -> None:
 @_tls
 @click.option(
     "--keys-from-input", is_flag=True, hidden=True
-)  # `run --hosts`: keys in a line, and the end with the input's
+)  # for `run --hosts`: the keys are one line of input, and the worker ends with its input
 def worker(address: str, name: str | None, listen: str | None, tls: Path | None, keys_from_input: bool) -> None:
     """Measure blocks for the scheduler at ADDRESS until Ctrl-C, one at a time."""
     dispatch.require()

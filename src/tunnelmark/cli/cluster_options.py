@@ -1,4 +1,4 @@
-"""The options `--cluster`, `--hosts`, `--local` and `--tls` of `run` and `compare`: whose machines measure the blocks of a study."""
+"""The options `--cluster`, `--hosts`, `--local` and `--tls`: which machines measure the blocks of a study."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where blocks are measured: by workers of the scheduler at `address`, `local` ones, or the `hosts` of a file."""
+    """Where blocks are measured: workers of the scheduler at `address`, `local` workers, or those of the file `hosts`."""
 
     address: str | None = None
     local: int | None = None
@@ -28,7 +28,7 @@ class Where:
         return any(each is not None for each in (self.address, self.local, self.hosts))
 
     def words(self) -> str:
-        """The command-line options that give the same value."""
+        """Return the command-line options that give this value."""
         if self.local is not None:
             return f"--local {self.local}"
         if self.hosts is not None:
@@ -38,7 +38,7 @@ class Where:
 
 
 def options(command: _Command) -> _Command:
-    """Adds them to a command, which is given `cluster`, `hosts`, `local` and `tls`."""
+    """Add the options to a command; it gets the arguments `cluster`, `hosts`, `local` and `tls`."""
     command = click.option(
         "--tls",
         type=click.Path(path_type=Path, exists=True, file_okay=False),
@@ -64,7 +64,7 @@ def options(command: _Command) -> _Command:
 
 
 def where(cluster: str | None, local: int | None, tls: Path | None, hosts: Path | None) -> Where:
-    """The options' values. UsageError if they contradict each other, or if connections would be open to others."""
+    """Return the options' values. UsageError if they contradict each other, or if others could use the connections."""
     if sum(each is not None for each in (cluster, local, hosts)) > 1:
         raise UsageError("--cluster, --hosts and --local exclude each other", hint="leave all but one of them out")
     if cluster is None and tls is not None:

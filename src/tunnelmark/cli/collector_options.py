@@ -1,4 +1,4 @@
-"""The options `--watch` and `--profile-stacks` of `run` and `compare`: what is watched in every trial."""
+"""The options `--watch` and `--profile-stacks`: which collectors observe every trial."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def option(command: _Command) -> _Command:
-    """Adds `--watch` and `--profile-stacks` to a command."""
+    """Add the options `--watch` and `--profile-stacks` to a command."""
     command = click.option(
         "--profile-stacks",
         is_flag=True,
@@ -34,7 +34,7 @@ def option(command: _Command) -> _Command:
 
 
 def chosen(names: Sequence[str], catalogue: Catalogue) -> tuple[str, ...] | None:
-    """The collectors that `--watch` names; None if it was not given. UnknownName holds the nearest names."""
+    """Return the collectors that `--watch` names; None if it was not given. UnknownName if there is not such a collector."""
     if not names:
         return None
     for name in names:
@@ -48,5 +48,5 @@ def chosen(names: Sequence[str], catalogue: Catalogue) -> tuple[str, ...] | None
 
 
 def with_stacks(study: Study, asked: bool) -> Study:
-    """The study with stacks recorded in addition to all else that is watched, if that was asked for."""
+    """Return the study; if `asked` is true, with stacks recorded in addition to what it already watches."""
     return replace(study, watch=(*study.watch, STACKS)) if asked and STACKS not in study.watch else study

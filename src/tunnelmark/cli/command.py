@@ -70,7 +70,7 @@ _COMMANDS = {
     "new": ("tunnelmark.cli.new", "new", "Start a new profile, topology, workload, VPN driver or CI workflow."),
     "completion": ("tunnelmark.cli.completion", "completion", "Print the shell's completion script."),
 }
-"""Name -> module, attribute, and the line of help, which is here so that help imports nothing."""
+"""By name: module, attribute and one line of help. The line is here so that the help is shown without imports."""
 
 _COMPLETING = "_TUNNELMARK_COMPLETE"  # environment variable by which a shell asks (see `completion`)
 
@@ -173,7 +173,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 class _Warnings(logging.Handler):
-    """Shows the warnings of the stages as errors are shown; shows nothing while a shell completes."""
+    """Prints the warnings that the package logs, in the style of errors; prints nothing while a shell completes."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if _COMPLETING not in os.environ:
@@ -187,7 +187,7 @@ def _hear_warnings() -> None:
 
 
 def _reason(error: TunnelmarkError) -> TunnelmarkError:
-    """Why a name is not there, if the extra file that seems to hold it was left out; else the error itself."""
+    """Return the error because of which a file was left out that seems to define the unknown name, else `error`."""
     registry = sys.modules.get("tunnelmark.registry")
     if registry is None or not isinstance(error, UnknownName):
         return error
@@ -196,7 +196,7 @@ def _reason(error: TunnelmarkError) -> TunnelmarkError:
 
 
 def _silence() -> int:
-    """The reader of our output has gone, which is not an error; without this, Python complains when it ends."""
+    """Send output to /dev/null when its reader has gone, and return 0: no error. Else Python complains when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
@@ -212,7 +212,7 @@ def _nearest(names: Sequence[str] | None) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Click's message in the style of ours: no capital, no full stop."""
+    """Return click's message in our style: no capital at the start, no full stop at the end."""
     text = text.strip().rstrip(".")
     return text[:1].lower() + text[1:]
 

@@ -1,4 +1,4 @@
-"""The options of the commands that make a lab on the machine's cores: `--let-cores-sleep`, `--node-cores`."""
+"""The options `--let-cores-sleep` and `--node-cores`, for commands that make a lab on this machine."""
 
 from __future__ import annotations
 

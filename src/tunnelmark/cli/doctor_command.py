@@ -1,4 +1,4 @@
-"""`tunnelmark doctor`: says whether this machine can run a lab, and what to do where it cannot."""
+"""`tunnelmark doctor`: says whether this machine can run a lab, and what to do about missing parts."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _measure() -> Measured:
 
 
 def _advised(check: Check, parts: Mapping[str, Requirement]) -> Check:
-    """What no registry carries cannot be installed by our commands."""
+    """Return the check; for a missing VPN that only its makers distribute, the hint says so instead of naming a command."""
     if check.group != "vpns" or check.state != "warn":
         return check
     return replace(check, hint=from_makers(parts[check.name]) or check.hint)
@@ -95,7 +95,7 @@ def _row(check: Check) -> tuple[str | Text, ...]:
 
 
 def summary(checks: Sequence[Check]) -> tuple[str, ...]:
-    """Whether this machine can run a lab, and apart from that which VPNs are not there."""
+    """Return lines that say whether this machine can run a lab, and which VPNs are not installed."""
     missing = [check.name for check in checks if check.state == "missing"]
     if missing:
         return ("not ready: no lab can run without " + ", ".join(missing),)

@@ -11,11 +11,11 @@ from tunnelmark.host.programs import find
 from tunnelmark.record.results import Results
 from tunnelmark.report.flame_graphs import FOLDER, of_results
 
-_PATIENCE = 60.0  # seconds for one graph
+_PATIENCE = 60.0  # seconds that drawing one graph may take
 
 
 def draw(results: Results, console: Console) -> None:
-    """Draw every graph for which there are stacks; what cannot be drawn is named, and left out of the report."""
+    """Draw every graph for which there are stacks. Print a warning for each that cannot be drawn; reports leave it out."""
     graphs = of_results(results).all
     if not graphs:
         return

@@ -22,7 +22,7 @@ from tunnelmark.report import build_answer
 from tunnelmark.units import clock
 
 _NAMED = 3
-"""Ratios that are named in one line; the report has all of them."""
+"""The most ratios that are named in one line; the report has all of them."""
 
 
 def until(enough: Enough) -> str:
@@ -37,9 +37,10 @@ def until(enough: Enough) -> str:
 
 
 class Growth:
-    """What a run does when its blocks are done: decide by its results so far whether there are enough.
+    """Decides at the end of a run's blocks, from its results so far, whether there are enough.
 
-    The decision depends on the results, and on the clock only where a time is given: a run that was killed decides the same again.
+    The decision depends only on the results, and on the clock if there is a time budget. So a run that was killed
+    decides the same again.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class Growth:
         self._folder, self._journal, self._console, self._describing = folder, journal, console, describing
 
     def __call__(self, plan: Plan) -> Plan | None:
-        """The same plan with more blocks, which the folder asks for from now on; None if there are enough."""
+        """Return the plan with more blocks, after recording it in the folder; None if there are enough."""
         study = plan.study
         if study.enough is None:
             return None
@@ -67,7 +68,7 @@ class Growth:
 
 
 def _decided(results: Results, enough: Enough, blocks: int) -> tuple[BlockDecision, list[str]]:
-    """The decision after so many blocks, and the lines that describe it."""
+    """Return the decision after `blocks` blocks, and the lines that describe it."""
     seconds, spent = stopping.block_seconds(results), stopping.spent(results, time.time())
     if enough.change is not None:
         verdict = build_change.builds(judge(results), enough)
@@ -79,7 +80,7 @@ def _decided(results: Results, enough: Enough, blocks: int) -> tuple[BlockDecisi
 
 
 def said(made: BlockDecision, found: Sequence[RatioWidth], enough: Enough, block_seconds: float) -> list[str]:
-    """A decision in words: why, which ratios are widest, how many more blocks they need, and how long that takes."""
+    """Describe a decision in words: its reason, the least precise ratios, the blocks that they still need, and their time."""
     lines = [f"after {made.blocks} blocks, {'go on' if made.decided == 'more' else 'end'}: {made.why}"]
     wide = sorted((each for each in found if each.state == "open"), key=lambda each: -(each.half or float("inf")))
     if enough.precision is not None and wide:

@@ -1,4 +1,4 @@
-"""The command's side of `lab exec` on a lab over other hosts: carries input, output, signals and the exit code (see `exec_server`)."""
+"""The client of `lab exec` for labs on other hosts: carries input, output, signals and exit code (`exec_server`)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run(door: Path, node: str, command: Sequence[str], env: Mapping[str, str]) -> int:
-    """Run a command on a node of the lab whose socket that is; its exit code, as a shell has it: 128 and the number for a signal.
+    """Run a command on a node of the lab with the socket `door`. Return its exit code; for a signal, 128 + its number.
 
-    It has a terminal if all of our input, output and error output are one. LabError if it cannot be started, or the lab ends meanwhile.
+    The command has a terminal if our input, output and error output are all terminals. LabError if it cannot be
+    started, or if the lab ends meanwhile. UsageError if it is longer than `channel.LIMIT` bytes.
     """
     in_terminal = all(map(os.isatty, (0, 1, 2)))
     if in_terminal:
@@ -50,15 +51,18 @@ def run(door: Path, node: str, command: Sequence[str], env: Mapping[str, str]) -
 
 
 class _Carried:
-    """The pipes to a program's input and from its outputs: our own files may be of any kind, and others may have them open, too."""
+    """The pipes to a program's input and from its outputs.
+
+    Our own files are not passed on: they may be of any kind, and other programs may have them open, too.
+    """
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._into = -1
-        self._from: dict[int, int] = {}  # pipe -> ours
+        self._from: dict[int, int] = {}  # pipe -> our file descriptor
 
     def begin(self, message: Mapping[str, Any], *, together: bool) -> None:
-        """Ask for the program; both its outputs go to ours `together`, or each to its own."""
+        """Ask for the program. Its two outputs go to our standard output if `together`, else each to its own."""
         theirs, self._into = os.pipe()
         os.set_blocking(self._into, False)
         given = [theirs]
@@ -78,7 +82,7 @@ class _Carried:
                 os.close(fd)
 
     def until_end(self) -> int:
-        """Carry until the program has ended, and all that it wrote has come; its exit code."""
+        """Carry data until the program has ended and all its output has arrived. Return its exit code."""
         unsent = b""
         while True:
             poll = select.poll()
@@ -86,7 +90,7 @@ class _Carried:
             for fd in self._from:
                 poll.register(fd, select.POLLIN)
             if self._into >= 0:
-                poll.register(self._into, select.POLLOUT if unsent else 0)  # that its reader has gone is always said
+                poll.register(self._into, select.POLLOUT if unsent else 0)  # poll always reports a reader that has gone
                 if not unsent:
                     poll.register(0, select.POLLIN)
             ready = dict(poll.poll())
@@ -103,14 +107,14 @@ class _Carried:
                 return self._ended()
 
     def close(self) -> None:
-        """Let go of the pipes."""
+        """Close the pipes."""
         self._end_input()
         for fd in self._from:
             os.close(fd)
         self._from.clear()
 
     def _show(self, fd: int, most: int = _PIECE) -> int:
-        """Show what a pipe has, once there is something; how many bytes that were, 0 at its end."""
+        """Wait for data in a pipe, write it to our output, and return the number of bytes; 0 at the pipe's end."""
         data = os.read(fd, most)
         if data:
             _write(self._from[fd], data)
@@ -129,7 +133,7 @@ class _Carried:
         return self._send(data)
 
     def _send(self, data: bytes) -> bytes:
-        """Send what fits; what is left of it."""
+        """Send as many bytes as the pipe takes, and return the rest."""
         try:
             return data[os.write(self._into, data) :] if data else data
         except BlockingIOError:
@@ -145,7 +149,7 @@ class _Carried:
 
     def _ended(self) -> int:
         received = channel.receive(self._sock)
-        for fd in tuple(self._from):  # what it wrote is there, and another program may have the pipe open
+        for fd in tuple(self._from):  # all output is in the pipe; its end may not come, if other programs hold it
             left = bytes_in(fd)
             while left:
                 left -= self._show(fd, min(left, _PIECE))
@@ -159,7 +163,7 @@ class _Carried:
 
 
 def _write(fd: int, data: bytes) -> None:
-    """Write all of it, also where another program has made the file one that does not wait."""
+    """Write all bytes, even if another program has made the file non-blocking."""
     left = memoryview(data)
     while left:
         try:
@@ -170,7 +174,7 @@ def _write(fd: int, data: bytes) -> None:
 
 @contextmanager
 def _passed_on(sock: socket.socket) -> Iterator[None]:
-    """Have signals passed on to the program in place of ending us; one that is ignored, as after a shell's `&`, stays so."""
+    """Pass signals on to the program instead of ending us; an ignored one, as after a shell's `&`, stays ignored."""
 
     def pass_on(number: int, _: object) -> None:
         with suppress(OSError):
@@ -189,7 +193,7 @@ def _passed_on(sock: socket.socket) -> Iterator[None]:
 
 @contextmanager
 def _raw() -> Iterator[None]:
-    """Have our terminal pass keys on as they are: the other one knows what they mean."""
+    """Put our terminal into raw mode: the terminal on the node interprets the keys."""
     before = termios.tcgetattr(0)
     try:
         tty.setraw(0)

@@ -1,11 +1,12 @@
-"""The side of `lab exec` that holds a lab on other hosts: runs programs on its nodes for the commands that connect.
+"""Serves `lab exec` in the process that holds a lab on other hosts: runs programs on its nodes for clients.
 
-They connect to a Unix socket (SEQPACKET, see `lab.channel`). A command says
+A client connects to a Unix socket (SEQPACKET, see `lab.channel`). It sends
 
     {node, argv, env} + files           run a program; the files are its input, output and error output, all pipes
     {signal}                            pass a signal on to it
 
-and hears once, behind all that the program wrote, {exit} with the code (negative: the signal), or {error}. A program whose command has gone is ended.
+and receives one answer, after all that the program wrote: {exit} with the code (negative: the signal), or {error}.
+A program is ended if its client disconnects.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from tunnelmark.lab import channel
 from tunnelmark.lab.node import Node, Process
 
 Lost = Callable[[], Awaitable[str | None]]
-"""Says why a lab is gone, if it is."""
+"""Returns why a lab is gone; None if it is still there."""
 
 
 @asynccontextmanager
 async def serving(nodes: Mapping[str, Node], lost: Lost, door: Path) -> AsyncIterator[None]:
-    """Serve the user who this process runs as, at the socket `door`, for the length of the block; programs are ended behind it."""
+    """Serve this process's own user at the socket `door` while the block runs, then end all programs."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.setblocking(False)
         before = os.umask(0o177)
@@ -83,7 +84,7 @@ async def _serve(sock: socket.socket, nodes: Mapping[str, Node], lost: Lost) -> 
 
 
 async def _ended(sock: socket.socket, process: Process) -> dict[str, Any]:
-    """How a program ended; it is stopped if its command goes first."""
+    """Return how a program ended; stop it if its client disconnects first."""
     ended = asyncio.ensure_future(process.wait())
     heard = asyncio.create_task(_hear(sock, process))
     try:
@@ -97,13 +98,13 @@ async def _ended(sock: socket.socket, process: Process) -> dict[str, Any]:
 
 
 async def _hear(sock: socket.socket, process: Process) -> None:
-    """Pass signals on until the command has gone."""
+    """Pass the client's signals on to the program until the client disconnects."""
     while (said := await _receive(sock)) is not None:
         await process.signal(said[0]["signal"])
 
 
 async def _receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """The next message with its files; None when the command has gone."""
+    """Return the next message with its files; None when the client has disconnected."""
     loop = asyncio.get_running_loop()
     sock.setblocking(False)
     while True:

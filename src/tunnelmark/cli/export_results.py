@@ -1,4 +1,4 @@
-"""What `report --export` writes: results of a folder for other tools, each format by an exporter of its own, from the store alone."""
+"""Writes results for other tools (`report --export`): one exporter for each format, which reads only the store."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from tunnelmark.report.exports.tidy import StoredRuns
 
 FOLDER = "export"
-"""Where exports are written in a results folder, unless another place is named."""
+"""The subfolder of a results folder into which exports are written, unless `--to` names another one."""
 
 _KEPT = "paper.tex"
-"""The one file of an export that people go on with by hand, and that is therefore never written over."""
+"""The file of the export `paper` that people edit by hand. An existing one is therefore never overwritten."""
 
 
 def export(results: Path, form: str, to: Path | None) -> None:
-    """Write results in a format, and say where: several files in a folder, or one file (`-`: stdout).
+    """Write results in the format `form`, and print where: several files in a folder, or one file (`-`: stdout).
 
-    UsageError where the place is of the wrong kind, StoreError where it cannot be written, MissingPart where a format needs a library
-    that is not installed.
+    UsageError if `to` is a file where a folder is needed, or the reverse, or if nothing can be exported. StoreError if
+    it cannot be written. MissingPart if the format needs a library that is not installed.
     """
     from tunnelmark.record import run_folders
     from tunnelmark.report.exports.tidy import StoredRuns
@@ -64,7 +64,7 @@ def _parquet(runs: StoredRuns, folder: Path) -> Iterable[Path]:
 
 
 def _tables(runs: StoredRuns, folder: Path, suffix: str, write: Callable[[pa.Table, BinaryIO], None]) -> Iterable[Path]:
-    """A file for each view."""
+    """Write one file for each view except `metrics`, and yield its path."""
     from tunnelmark.report.exports.views import VIEWS
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ def _flent(runs: StoredRuns, folder: Path) -> Iterable[Path]:
 
 
 def _each(runs: StoredRuns, folder: Path) -> Iterable[tuple[Path, Analysis]]:
-    """Each run's analysis with its own folder, which is the whole one where there is one run."""
+    """Yield each run's folder and analysis: a subfolder with the run's name, or `folder` itself for a single run."""
     for name, analysis in runs.analyses.items():
         yield (folder / name if len(runs.analyses) > 1 else folder), analysis
 
@@ -174,13 +174,13 @@ _SEVERAL: Mapping[str, tuple[str, Callable[[StoredRuns, Path], Iterable[Path]]]]
     "figures": ("figures", _figures),
     "paper": ("paper", _paper),
 }
-"""Formats of several files: the folder in `FOLDER`, and what writes them and says which."""
+"""Formats of several files: the subfolder of `FOLDER`, and the function that writes them and yields their paths."""
 
 _ONE: Mapping[str, tuple[str, Callable[[StoredRuns, Path], str]]] = {
     "latex": ("tables.tex", _latex),
     "json": ("analysis.json", _json),
     "markdown": ("report.md", _markdown),
 }
-"""Formats of one file: its name, and what makes its text."""
+"""Formats of one file: its name, and the function that makes its text."""
 
 FORMATS = (*_SEVERAL, *_ONE)

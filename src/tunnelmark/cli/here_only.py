@@ -1,4 +1,4 @@
-"""Options that say something of labs on this machine: where a command measures on others, which would not hear of them, they are errors."""
+"""Refuses options for labs on this machine if a command measures on other machines, where they have no effect."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ _OPTIONS = {
     "no_wait": ("--no-wait", "a host where another command measures is not disturbed: wait for its end"),
     "let_cores_sleep": (core_options.OPTION, "leave it out: the hosts keep their cores awake"),
 }
-"""By parameter: an option that has no meaning there, and what to do without it."""
+"""By parameter: an option without effect on other machines, and what to do instead."""
 
 
 def refuse(why: str, *, heard: Collection[str] = (), hint: str = "") -> None:
-    """UsageError if the command that runs was given such an option, but for parameters that are `heard` there. `why` says where it measures; `hint` replaces the option's own."""
+    """Raise UsageError if the running command was given such an option.
+
+    `why` says where it measures. `heard`: parameters that do have an effect there. `hint` replaces the option's own.
+    """
     context = click.get_current_context(silent=True)
     if context is None:  # not called from a command line
         return

@@ -1,4 +1,4 @@
-"""The command `history`: what the runs of a machine say over time, and where that changed."""
+"""The command `history`: shows the results of a machine's runs over time, and where they changed."""
 
 from __future__ import annotations
 

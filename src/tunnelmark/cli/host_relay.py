@@ -1,4 +1,4 @@
-"""What the relay on a host asks of the command line's side: what the host would measure a study with, and that nothing else measures there."""
+"""What a host's relay takes from the command line's code: the facts of a host for a study, and the measurement lock."""
 
 from __future__ import annotations
 
@@ -25,20 +25,23 @@ from tunnelmark.run.runner import RunContext
 
 
 def facts(asked: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What this host would measure a study with, and what the study needs beforehand made; the error that says what it lacks."""
+    """Return the environment in which this host would measure a study, after making the files that the workloads need.
+
+    Raises the error that says what the host lacks.
+    """
     with tempfile.TemporaryDirectory(prefix="tunnelmark-study-") as folder:
         write_inputs(asked["inputs"], Path(folder))
         study = study_of(asked, Path(folder), registry.catalogue())
     console = Console(file=sys.stderr)  # standard output carries frames
     captured = block_run.facts(study, asked, console)
     context = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
-    measuring.prepare(order(study), context, console, held=True)  # by the relay, as long as it serves: `held`
+    measuring.prepare(order(study), context, console, held=True)  # the relay holds the lock while it serves
     return {**captured, "socket_buffer": context.socket_buffer, "clock": asdict(clock_discipline())}
 
 
 @contextmanager
 def held() -> Iterator[None]:
-    """No other command measures there meanwhile; at its end, nothing is made for this one any more. LabError if one does already."""
+    """Hold the measurement lock while the block runs, then stop making assets. LabError if another command measures."""
     if (other := measurement_lock.measuring()) is not None:
         raise LabError(f"another command measures there: {other.what}", hint="wait for its end, or stop it")
     with measurement_lock.alone(Console(file=sys.stderr), "a command on several hosts"):

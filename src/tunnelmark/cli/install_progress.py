@@ -1,4 +1,4 @@
-"""What `packages install` shows while it goes: a line for each recipe that is done, and what is being built for how long."""
+"""Shows the progress of `packages install`: a line for each recipe that is done, and how long the others have taken."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORDS = {"kept": "in place", "impossible": "cannot be built here", "missing": "
 
 
 class InstallProgress:
-    """Follows an installation of these recipes, `jobs` at once; on a terminal what is being built is at the bottom."""
+    """Shows the installation of recipes, up to `jobs` at once. On a terminal, running builds are at the bottom."""
 
     def __init__(self, console: Console, wanted: Iterable[Recipe], jobs: int) -> None:
         self._console = console
@@ -56,7 +56,7 @@ class InstallProgress:
             self._print(recipe.name, Text(f"begins, takes about {clock(float(recipe.about.takes))} on two idle cores"))
 
     def end(self, outcome: InstallOutcome) -> None:
-        """Say how it went with a recipe."""
+        """Print how the installation of a recipe ended."""
         self._waiting.pop(outcome.name, None)
         self._building.pop(outcome.name, None)
         self._done += 1
@@ -75,7 +75,7 @@ class InstallProgress:
         self._console.print(Text.assemble(f"  {name:<18} ", what), soft_wrap=True)
 
     def _progress(self) -> str:
-        """How many are done, and about how long the rest takes if each takes what its recipe says."""
+        """Return how many recipes are done, and about how long the rest will take by the times in the recipes."""
         now = time.monotonic()
         begun = [max(0.0, float(one.about.takes) - (now - since)) for one, since in self._building.copy().values()]
         waiting = sum(self._waiting.copy().values())

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from tunnelmark.lab.ssh.inventory import Inventory
 
 ELSEWHERE = "these nodes run on other hosts"
-"""What is said where an option means nothing for the hosts of an inventory (`here_only`)."""
+"""The reason in the error about an option that has no effect on the hosts of an inventory (`here_only`)."""
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def option(command: _Command) -> _Command:
-    """Adds `--inventory` to a command."""
+    """Add the option `--inventory` to a command."""
     return click.option(
         "--inventory",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -30,7 +30,7 @@ def option(command: _Command) -> _Command:
 
 
 def chosen(backend: str | None, file: Path | None) -> Inventory | None:
-    """The inventory of `--backend ssh --inventory FILE`; None for another backend. UsageError if one of the two is given without the other."""
+    """Return the inventory of `--backend ssh --inventory FILE`, None without both. UsageError if only one is given."""
     if backend == "ssh" and file is None:
         raise UsageError(
             "--backend ssh needs an inventory of its hosts",

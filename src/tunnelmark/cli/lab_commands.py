@@ -241,7 +241,7 @@ def _require_programs(vpn: str) -> None:
 
 
 def _patience(vpn: str, topology: str, *, hosts: bool) -> float:
-    """Seconds until a lab must have said that it is up: more, where the VPN admits one node after the other (`lab_daemon.hold`)."""
+    """Return in how many seconds a lab must be up: more if the VPN admits nodes one by one (`lab_daemon.hold`)."""
     patience = _HOSTS_PATIENCE if hosts else _PATIENCE
     if not vpn:
         return patience
@@ -268,7 +268,7 @@ def _first_words(holder: subprocess.Popen[bytes], complaints: IO[bytes], patienc
 
 
 def _enter(name: str, node: str, command: Sequence[str], env: dict[str, str] | None = None) -> int:
-    """Run the command on the node; its exit code."""
+    """Run the command on the node, and return its exit code; on this machine, this process becomes the command."""
     nodes = lab_states.required(name)["nodes"]
     if node not in nodes:
         raise UnknownName("node", node, nodes)

@@ -1,4 +1,4 @@
-"""What the shell completes of labs that are up or have failed: their names, their nodes, their daemons."""
+"""Completes names in the shell: of labs that are up or have failed, of their nodes and of their daemons."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tunnelmark.plan.fields import NAME_PATTERN
 
 
 class _Found(click.ParamType[str]):
-    """A name that is looked for when the shell asks, given what is on the command line before it."""
+    """A name that the shell can complete; which names are known depends on the words before it."""
 
     def __init__(self, name: str, known: Callable[[str, str], Iterable[str]]) -> None:
         self.name = name
@@ -30,7 +30,7 @@ class _Found(click.ParamType[str]):
 
 
 class _LabName(_Found):
-    """A lab's name, which is part of the names of its files."""
+    """A lab's name. It is part of file names, so UsageError if it has other characters than `NAME_PATTERN` allows."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not re.fullmatch(NAME_PATTERN, value):

@@ -1,7 +1,8 @@
-"""The process behind `tunnelmark lab up`: holds one lab until it is asked to end, or killed, or a host of the lab is lost.
+"""The process behind `tunnelmark lab up`: holds one lab until a request to end, a kill, or the loss of a host.
 
-Started in a session of its own as `python -m tunnelmark.cli.lab_daemon NAME TOPOLOGY PROFILE VPN INVENTORY`; the last two may be empty. It prints
-one JSON object on stdout when the lab is up (or why it is not), and keeps the same in a state file through which `lab exec` and `lab down` find it.
+`python -m tunnelmark.cli.lab_daemon NAME TOPOLOGY PROFILE VPN INVENTORY` starts it, in a session of its own; the last
+two may be empty. It prints one JSON object on stdout: the lab that is up, or the error. It also writes a lab that is up to
+a state file, by which `lab exec` and `lab down` find it.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from tunnelmark.plan.study_arms import DIRECT
 from tunnelmark.run.deploy import RunningDeployment, log_end, prepare
 
 READY_TIMEOUT = 20.0  # seconds a VPN may take to answer in every direction
-_LOOK_AGAIN = 2.0  # seconds between two looks at whether every host is there
+_LOOK_AGAIN = 2.0  # seconds between two checks that every host can be reached
 
 
 @dataclass(frozen=True, slots=True)
 class LabAsked:
-    """What `lab up` asks for; `vpn` is empty where there is none, `inventory` where the lab is on this machine."""
+    """What `lab up` asks for. `vpn` is "" for a lab without a VPN, `inventory` is "" for a lab on this machine."""
 
     name: str
     topology: str
@@ -51,12 +52,12 @@ class LabAsked:
 
     @property
     def words(self) -> str:
-        """What was asked, in words: `the lab 'one' (lan-3, home-fibre, nebula)`."""
+        """The request in words, such as `the lab 'one' (lan-3, home-fibre, nebula)`."""
         return f"the lab {self.name!r} ({', '.join(filter(None, (self.topology, self.profile, self.vpn)))})"
 
 
 async def hold(asked: LabAsked) -> None:
-    """Bring the lab up, say so, and wait for SIGTERM or SIGINT; if a host of it is lost before, keep why."""
+    """Bring the lab up, report it, and wait for SIGTERM or SIGINT. If a host of it is lost before, store the reason."""
     files, profile = Files.standard().with_paths("profile", asked.profile)
     files, topology = files.with_paths("topology", asked.topology)
     own = lab_states.own(asked.name)
@@ -113,7 +114,7 @@ async def hold(asked: LabAsked) -> None:
 async def _labs(
     on: Inventory | None, own: lab_states.LabFiles, topology: Topology
 ) -> AsyncIterator[LabClient | SshLabs]:
-    """Labs of this machine, or on other hosts. UsageError, before any host is connected, if these are too few for the topology."""
+    """Yield labs of this machine, or of other hosts. UsageError before connecting if the hosts are too few."""
     if on is None:
         async with LabClient(scratch=[own.state, own.logs]) as labs:
             yield labs
@@ -127,14 +128,14 @@ async def _labs(
 
 
 async def _require_alike(labs: SshLabs, vpn: str, files: Files, profile: str, topology: str) -> None:
-    """LabError if a host lacks what the VPN on such a lab needs, or has other programs than the first: as of a study."""
+    """Raise LabError, as for a study, if a host lacks a part that the VPN needs, or has other programs than the first."""
     catalogue = registry.catalogue()
     text = comparison([vpn], files, catalogue, profiles=[profile], topology=topology, workloads=["ping"], anchor=False)
     await real_hosts.alike(labs, parse_study(text, "compare", files, catalogue))
 
 
 def _nodes(lab: Lab, tunnel: RunningDeployment | None, labs: LabClient | SshLabs) -> dict[str, dict[str, Any]]:
-    """By node, its routers and its middle node too: how programs get there, and its addresses."""
+    """By node, routers and the middle node included: how commands reach it, and its addresses."""
     hosts = labs.hosts_of(lab.name) if isinstance(labs, SshLabs) else {}
     found = {}
     for name, node in lab.members.items():
@@ -152,7 +153,7 @@ def _nodes(lab: Lab, tunnel: RunningDeployment | None, labs: LabClient | SshLabs
 
 
 async def _lost(lab: Lab, ended: asyncio.Event) -> str | None:
-    """Wait until the lab is asked to end; why it is gone, if a host of it is lost before."""
+    """Wait for a request to end the lab, and return None; if a host is lost before, return why the lab is gone."""
     while not ended.is_set():
         if (why := await lab.lost()) is not None:
             return why

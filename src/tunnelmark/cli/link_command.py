@@ -1,4 +1,4 @@
-"""The command `check-link`: sends probes through a bare link and prints what the profile asks and what they met."""
+"""The command `check-link`: sends probes through a bare link, and compares what they met with the profile."""
 
 from __future__ import annotations
 
@@ -103,7 +103,10 @@ async def verify(
     raw: Path,
     on: Inventory | None = None,
 ) -> LinkCheck:
-    """Look at a link with this kernel, or between the hosts of an inventory, and judge it; raw output goes to the folder `raw`."""
+    """Check the topology's first link with this kernel, or between the hosts `on` of an inventory.
+
+    `probes`: number in each direction. `rate`: probes per second. Raw output goes to the folder `raw`.
+    """
     from tunnelmark.analyse.link import judge, path
     from tunnelmark.model.probe_plan import pace_of
     from tunnelmark.run.link_observation import observe
@@ -116,7 +119,7 @@ async def verify(
 
 
 def show(check: LinkCheck, profile: Profile, guest: Mapping[str, Any] | None = None) -> None:
-    """Print a check as one table per direction, and the verdict; `guest` is the virtual machine that it was made in, if any."""
+    """Print a check as one table per direction, and the verdict. `guest`: facts of the virtual machine, if it was in one."""
     from tunnelmark.analyse.link import text
     from tunnelmark.lab.backends import describe
 

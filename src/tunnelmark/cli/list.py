@@ -204,7 +204,7 @@ def studies(json_: bool) -> None:
 
 
 def _version(part: Requirement) -> dict[str, str | None]:
-    """A part's version here, or else what to do to have it."""
+    """Return the version of a part on this machine, or else how to install it."""
     try:
         return {"version": part_version(part), "install": None}
     except MissingPart as missing:

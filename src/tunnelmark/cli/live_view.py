@@ -1,7 +1,8 @@
-"""The live view of a run on a terminal: what runs, what follows, how far it is, and the ratios so far, below the lines of the log.
+"""Draws the live view of a run on a terminal, below the log: current trial, next trial, progress and ratios so far.
 
-It is drawn only when something has changed, and at most once a second: nothing is drawn while a window is measured, since no figure of it
-counts the seconds. What is said once (failures, voids, waits) is above it, and stays when the run is over.
+It is drawn only when something has changed, and at most once a second. Nothing is drawn while a window is measured,
+since no figure of it counts the seconds. Messages (failures, voids, waits) are log lines above it, and stay when the
+run is over.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from tunnelmark.cli.progress_events import BlockEvent, Event, PlanEvent, RatioEv
 from tunnelmark.cli.progress_views import LineView
 from tunnelmark.units import clock
 
-_REFRESH = 1.0  # seconds between two drawings at least; each costs 0.6 ms of a core that trials also use, and 1.2 kB
-_LOG = 6  # rows that are left to the log at least
+_REFRESH = 1.0  # least seconds between two drawings; each costs 0.6 ms of a core that trials also use, and 1.2 kB
+_LOG = 6  # least number of rows that are left to the log
 _BAR = 24
-_COLUMN = 21  # characters of a column of ratios at least, and air: `+423 µs [332 to 514]`
+_COLUMN = 21  # least width of a column of ratios in characters, with a space: `+423 µs [332 to 514]`
 _PHASES = {
     "": "prepared",
     "lab": "the lab is made or ended",
@@ -38,7 +39,7 @@ _PHASES = {
 
 
 class LiveState:
-    """What the view shows, by the events so far."""
+    """The state that the view shows; each event updates it."""
 
     def __init__(self) -> None:
         self.plan: PlanEvent | None = None
@@ -48,7 +49,7 @@ class LiveState:
         self.ratios: tuple[RatioEvent, ...] = ()
 
     def take(self, event: Event) -> None:
-        """One more thing has happened."""
+        """Update the state by an event."""
         match event:
             case PlanEvent():
                 self.plan = event
@@ -64,7 +65,7 @@ class LiveState:
 
 
 def region(state: LiveState, left: TimeLeft, width: int, height: int, now: float) -> list[str]:
-    """The lines of the view, at most as many and as long as the terminal holds; `now` is seconds since the Unix epoch."""
+    """Return the view's lines, cut to the terminal's width and height; `now` is in seconds since the Unix epoch."""
     plan, trial = state.plan, state.trial
     if plan is None:
         return _cut([f"now   {state.waiting}"] if state.waiting else [], width)
@@ -98,7 +99,7 @@ def _now(state: LiveState) -> str:
 
 
 def _ratios(state: LiveState, width: int, room: int) -> list[str]:
-    """The ratios in the condition of the trial that runs, an arm a row and a metric a column, as far as there is room."""
+    """Return the ratios in the running trial's condition: a row for each arm, a column for each metric, as they fit."""
     if not state.ratios:
         return []
     trial, first = state.trial, state.ratios[0]
@@ -135,7 +136,7 @@ def _cut(lines: list[str], width: int) -> list[str]:
 
 
 class LiveView(LineView):
-    """Draws the region below what is printed, and takes it away at the end."""
+    """The view that draws the live region below the printed lines, and removes it at the end."""
 
     wants_ratios = True
     every_trial = False
@@ -163,7 +164,7 @@ class LiveView(LineView):
         self._live.stop()
 
     def show(self, event: Event) -> None:
-        """Print what is said once, and have the region drawn again."""
+        """Print the event's message if it has one, and have the region drawn again."""
         self._state.take(event)
         super().show(event)
         self._changed.set()

@@ -30,8 +30,8 @@ from tunnelmark.report.feature_tables import GROUPS, LEGEND, UNKNOWN, mark, mark
 from tunnelmark.vpns.feature_matrix import CRITERIA, Criterion, MatrixRow, gaps
 
 _COLOURS = {"✓": "green", "✗": "red", "~": "yellow", "?": "dim"}
-_LOOKS = 3  # at each VPN, because the threads of a Go program, and when it first answers, vary
-_ASIDE = 3  # so many VPNs fit side by side with their full values
+_LOOKS = 3  # measurements of each VPN: a Go program's number of threads and first answer vary
+_ASIDE = 3  # the most VPNs that fit side by side with their full values
 # Short heads, one word per line, so that eleven columns fit a terminal.
 _HEADS = {
     "registration": "joins alone",
@@ -75,7 +75,7 @@ def matrix(
 
 
 def _of_groups(row: MatrixRow, groups: Collection[str]) -> MatrixRow:
-    """The row with the cells of those groups alone."""
+    """Return the row with only the cells of these groups."""
     keys = {criterion.key for criterion in _criteria(groups)}
     return replace(row, cells={key: fact for key, fact in row.cells.items() if key in keys})
 
@@ -98,7 +98,7 @@ def _by_group(rows: Sequence[MatrixRow], groups: Collection[str]) -> None:
 
 
 def _unstated(rows: Sequence[MatrixRow], groups: Collection[str]) -> None:
-    """Say where the facts of empty cells go, if only a few VPNs are shown: all of their cells may be empty."""
+    """Print into which file missing facts go, if at most three VPNs are shown: all their cells may be empty."""
     asked = [criterion for criterion in _criteria(groups) if criterion.group != "measured"]
     for row in rows if len(rows) <= _ASIDE else ():
         if missing := gaps(row, asked):
@@ -126,7 +126,7 @@ def _marks(rows: Sequence[MatrixRow], criteria: Sequence[Criterion], title: str)
 
 
 def _by_criterion(rows: Sequence[MatrixRow], criteria: Sequence[Criterion], title: str) -> None:
-    """One block per criterion, so that what is compared is one below another; what several share is said once."""
+    """Print one block for each criterion, with the VPNs' values one below the other; equal values share a line."""
     out = console()
     out.print(Text(title, "italic"))
     for criterion in criteria:
@@ -159,7 +159,7 @@ def _with_sources(rows: Sequence[MatrixRow], groups: Collection[str]) -> None:
 
 
 def _block(first: int) -> Table:
-    """Two columns without lines, the first of a fixed width."""
+    """Return a table of two columns without lines; the first one has a fixed width."""
     block = Table.grid(padding=(0, 2))
     block.add_column(width=first)
     block.add_column(overflow="fold")
@@ -171,7 +171,7 @@ def _criteria(groups: Collection[str]) -> list[Criterion]:
 
 
 def _measure(wanted: Sequence[str]) -> None:
-    """Look at each VPN at rest, and keep what was seen at once; name each that is missing or does not come up."""
+    """Measure each VPN at rest, and store its values at once; print which VPNs are missing or do not come up."""
     out = console(stderr=True)
     file = registry.measured_file()
     chosen = [name for name in registry.vpns() if name in wanted or (not wanted and name not in (ANCHOR, DIRECT))]
@@ -187,7 +187,7 @@ def _measure(wanted: Sequence[str]) -> None:
 
 
 def _keep(file: Path, name: str, found: Mapping[str, Fact]) -> None:
-    """Replace what was known of one VPN by what was seen of it, in one step."""
+    """Replace the stored values of one VPN by the new ones, in one step."""
     known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     known[name] = {key: asdict(fact) for key, fact in found.items()}
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -197,7 +197,7 @@ def _keep(file: Path, name: str, found: Mapping[str, Fact]) -> None:
 
 
 async def _look(name: str, version: str) -> dict[str, Fact]:
-    """The medians of some looks, each at daemons that have just been started on nodes of their own."""
+    """Return a VPN's medians over `_LOOKS` measurements, each of newly started daemons on new nodes."""
     from tunnelmark.lab.client import LabClient
     from tunnelmark.plan.files import Files
     from tunnelmark.plan.load import load_topology

@@ -1,4 +1,4 @@
-"""Carries a checked study out: the machine first, then its links and trials, and the report at the end."""
+"""Carries out a checked study: it measures the machine, checks the links, runs the trials, and shows the report."""
 
 from __future__ import annotations
 
@@ -52,9 +52,10 @@ _TUN = Path("/dev/net/tun")
 
 
 def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = True) -> int:
-    """Carry a study out, or print its plan; results go to `out`, or a new folder in `results/`. The exit code.
+    """Carry out a study, or print its plan if it is a dry run. Return the exit code.
 
-    If all else is quiet, the results are `named` at the end.
+    The results go to `out`, or to a new folder in `results/` if it is None. With `--quiet`, the folder's name is
+    printed at the end if `named` is true.
     """
     if ways.json and ways.dry_run:
         raise UsageError("a dry run has no results to print as JSON", hint="leave --json or --dry-run out")
@@ -71,12 +72,12 @@ def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = 
         folder = out or _new(study)
         spread.begin(study, folder, where, ways.guests, console, spread.Ways(ways.wait, ways.measure_first))
         return show_gathered(folder, console, ways)
-    if not ways.guests and ways.on is None:  # a guest says itself what it lacks, and so does a host
+    if not ways.guests and ways.on is None:  # virtual machines and other hosts check themselves what they lack
         privileges.require("the lab makes network namespaces")
         require(plan, context, console)
         prepare(plan, context, console, wait=ways.wait)
     measured: Mapping[str, Any] = {}
-    if not ways.guests and not ways.resuming:  # a guest measures itself; results that were begun have their rates
+    if not ways.guests and not ways.resuming:  # a virtual machine measures itself; resumed results have rates
         look = f"a look at this machine for the study {study.name}"
         with real_hosts.alone(ways.on, console, look):
             study, measured = link_capacities.before(study, context, console, look=ways.measure_first, on=ways.on)
@@ -123,7 +124,7 @@ def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = 
 
 
 def show_gathered(folder: Path, console: Console, ways: RunOptions) -> int:
-    """Show what a cluster has measured, as that of one run where all of it is of one machine; the exit code."""
+    """Show what a cluster measured, as a single run if one machine measured all of it. Return the exit code."""
     place = of_one_machine(folder)
     if ways.quiet:
         click.echo(folder, err=ways.json)
@@ -141,7 +142,7 @@ def _new(study: Study) -> Path:
 
 @contextmanager
 def _ended(view: ProgressView, folder: Path) -> Iterator[list[int]]:
-    """Tell a view how a run has ended: with the exit code that is put into the list, or by an error."""
+    """Report to a view how a run ended: with the largest exit code that the block put into the list, or by an error."""
     codes: list[int] = []
     try:
         yield codes
@@ -160,7 +161,7 @@ def _how_to_go_on(folder: Path) -> str:
 
 
 def go_on(folder: Path) -> str:
-    """The command that goes on with these results, as it can be copied into a shell."""
+    """Return the command that resumes these results, quoted for a shell."""
     return f"tunnelmark run --resume {shlex.quote(str(folder))}"
 
 
@@ -180,12 +181,13 @@ async def measure(
     sticks: bool = True,
     on: Inventory | None = None,
 ) -> None:
-    """Carry a plan out with this kernel, or `on` the hosts of an inventory, and record it in the folder.
+    """Carry out a plan with this kernel, or `on` the hosts of an inventory, and record it in the folder.
 
-    `measured`: what was measured of the machine before. `guest`: facts about the virtual machine that we run in, None on the host;
-    with `scratch` raw output is written there first. The `view` shows what happens.
-    `wait`: wait for other work on the machine to end, within bounds. `other_boot`: see `store.require_same`.
-    `sticks`: the machine's yardsticks are taken before and after, some seconds each; not in a virtual machine of ours.
+    `measured`: what was measured of the machine before. `view`: shows what happens.
+    `guest`: facts about the virtual machine that we run in, None outside of one.
+    `scratch`: a folder in which raw output is written first, before it moves to the results.
+    `wait`: wait for other work on the machine to end, within bounds. `other_boot`: see `resumed.require_same`.
+    `sticks`: take the machine's yardsticks before and after, some seconds each; never in a virtual machine of ours.
     """
     begun, started = time.monotonic(), time.time()
     watching = partial(context.watching, plan.study.watch)
@@ -266,7 +268,10 @@ async def measure(
 
 
 def require(plan: Plan, context: RunContext, console: Console) -> None:
-    """MissingPart for what no arm could do without, or if no VPN is there; a warning for each arm that cannot take part."""
+    """Raise MissingPart if a part is missing that all arms need, or all VPNs, or the programs of all workloads.
+
+    Print a warning for each single arm that cannot take part, and for each workload that will fail.
+    """
     lacking = [missing for use in plan.study.workloads if (missing := context.lacks(use)) is not None]
     if len(lacking) == len(plan.study.workloads):
         raise lacking[0]
@@ -290,10 +295,10 @@ def require(plan: Plan, context: RunContext, console: Console) -> None:
 
 
 def prepare(plan: Plan, context: RunContext, console: Console, *, wait: bool = True, held: bool = False) -> None:
-    """Make what the workloads need beforehand and this machine does not have yet; MissingPart if it cannot be made.
+    """Make the files that the workloads need and this machine lacks. MissingPart if they cannot be made.
 
-    It first waits for the end of a measurement, which that would disturb; without `wait` it only says so. A caller that holds the
-    measurement lock says that it is `held`, or it would wait for itself.
+    That would disturb a measurement of another command. So first wait until it ends; without `wait`, only warn.
+    `held`: the caller holds the measurement lock itself, and must not wait for its own measurement.
     """
     lacking = [(asset, recipe) for asset, recipe in context.assets(plan) if assets.absent([asset])]
     if not lacking:

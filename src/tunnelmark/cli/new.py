@@ -23,7 +23,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def _dir(place: str) -> Callable[[_F], _F]:
-    """Gives a command the option `--dir`, the folder that gets `place`."""
+    """Return a decorator that gives a command the option `--dir`: the folder in which `place` is created."""
     return click.option(
         "--dir",
         "folder",
@@ -144,7 +144,7 @@ def _require_free(kind: str, name: str, known: Collection[str]) -> None:
 
 
 def _write(file: Path, text: str) -> Path:
-    """Write a new file; UsageError if it is there already, StoreError if it cannot be written."""
+    """Write a new file, and return its path. UsageError if it exists already, StoreError if it cannot be written."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8") as new_file:
@@ -158,7 +158,7 @@ def _write(file: Path, text: str) -> Path:
 
 
 def _next(*steps: tuple[str, ...]) -> None:
-    """Say what to do next: one line per step, with its purpose at the end."""
+    """Print the next steps: one line for each, with its purpose at the end."""
     click.echo("next:")
     width = max(len(step[0]) for step in steps if len(step) > 1)
     for what, *why in steps:
@@ -166,7 +166,7 @@ def _next(*steps: tuple[str, ...]) -> None:
 
 
 def _known_by(base: Path) -> tuple[tuple[str, ...], ...]:
-    """The step that makes a folder known, where it is not."""
+    """Return the step that adds the folder to TUNNELMARK_PATH; () if it is there, or is the package's own folder."""
     known = {str(_package()), *os.environ.get(PATH_VARIABLE, "").split(os.pathsep)}
     return () if str(base) in known else ((f"export {PATH_VARIABLE}={shlex.quote(str(base))}",),)
 
@@ -184,6 +184,6 @@ def _package() -> Path:
 
 
 def _near(file: Path) -> str:
-    """A file's path from here, or the whole one where it is elsewhere; never to be taken for a name."""
+    """Return the path relative to the current folder with `./`, else the absolute path; neither can be a name."""
     here = Path.cwd().resolve()
     return f"./{file.relative_to(here)}" if file.is_relative_to(here) else str(file)

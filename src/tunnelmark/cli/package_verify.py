@@ -1,4 +1,4 @@
-"""What `packages verify` does: the contract suite on one arm after the other, and a table of how each did."""
+"""Runs the contract suite on arms for `packages verify`, and prints a table of the results."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ _STYLES = {"verified": "green", "failed": "bold red", "skipped": "yellow"}
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How one arm did: how many tests passed, failed and were skipped, in how many seconds, and what to know of it.
+    """The result of one arm: how many tests passed, failed and were skipped, in how many seconds, and a note.
 
-    `first_packet`: seconds from the start of its daemons until every node of a mesh of three had answered every other.
+    `first_packet`: seconds from the start of its daemons until every node of a mesh of three had answered every other;
+    None if no test recorded it.
     """
 
     arm: str
@@ -59,7 +60,7 @@ class Verdict:
 
 
 def require() -> None:
-    """MissingPart without root, or where the package is installed without the checkout's suite."""
+    """Raise MissingPart without root, without pytest, or if the package is installed without the checkout's suite."""
     _suite()
     privileges.require("the contract suite makes labs")
 
@@ -90,7 +91,7 @@ def verify(arms: Mapping[str, Requirement], console: Console, jobs: int, json_: 
 
 
 class _Suites:
-    """The suites that run now. Ctrl-C does not reach them, because pytest would take its labs down one after the other."""
+    """The suites that run now. Ctrl-C does not reach them, since pytest would take its labs down one by one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -98,7 +99,7 @@ class _Suites:
         self._over = False
 
     def run(self, argv: Sequence[str], top: Path, output: IO[bytes]) -> int:
-        """Run one to its end; its exit code."""
+        """Run one suite to its end, and return its exit code."""
         with self._lock:
             if self._over:
                 return -signal.SIGKILL
@@ -119,7 +120,7 @@ class _Suites:
                 self._running.discard(process)
 
     def kill(self) -> None:
-        """End all of them with what they started; the kernel takes their labs with them."""
+        """Kill all suites and the processes that they started; the kernel removes their labs with them."""
         with self._lock:
             self._over = True
             for process in self._running:
@@ -128,7 +129,7 @@ class _Suites:
 
 
 def _suite() -> Path:
-    """The checkout's contract suite; MissingPart where only the package is installed."""
+    """Return the checkout with the contract suite. MissingPart if only the package is installed, or without pytest."""
     top = Path(tunnelmark.__file__).resolve().parents[2]
     if not (top / "tests" / "contract" / "test_vpns.py").is_file():
         raise MissingPart(
@@ -181,7 +182,7 @@ def _one(name: str, part: Requirement, top: Path, suites: _Suites) -> Verdict:
 
 
 def _reason(cases: Sequence[ElementTree.Element]) -> str:
-    """What the first test that failed said: the error behind a fixture's failure, without its class."""
+    """Return the message of the first failed test, without the error's class and pytest's words on a fixture."""
     elements = (element for case in cases for kind in ("failure", "error") for element in case.findall(kind))
     said = next((element.get("message", "") for element in elements), "")
     line = said.removeprefix('failed on setup with "').split("\n")[0].rstrip('"')
@@ -189,7 +190,7 @@ def _reason(cases: Sequence[ElementTree.Element]) -> str:
 
 
 def _property(cases: Sequence[ElementTree.Element], name: str) -> float | None:
-    """A number that a test recorded."""
+    """Return the number that a test recorded under a name; None if no test did."""
     found = (one.get("value", "") for case in cases for one in case.iter("property") if one.get("name") == name)
     return next((float(value) for value in found), None)
 

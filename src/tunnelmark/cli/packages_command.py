@@ -128,7 +128,7 @@ def verify(chosen: tuple[str, ...], jobs: int, json_: bool, no_wait: bool) -> in
 
 
 def _ask_sudo() -> None:
-    """Let sudo ask for its password now, and not in the middle."""
+    """Let sudo ask for its password now, not during the installation. MissingPart if it refuses."""
     try:
         code = subprocess.run(["sudo", "-v"], check=False).returncode
     except FileNotFoundError:
@@ -138,7 +138,7 @@ def _ask_sudo() -> None:
 
 
 def _arms() -> dict[str, dict[str, Requirement]]:
-    """The named arms that each recipe brings, with what they need."""
+    """Return by recipe the named arms whose programs it installs, each with its requirement."""
     found: dict[str, dict[str, Requirement]] = {}
     for name, part in registry.parts().items():
         if (one := recipe_for(part)) is not None:
@@ -147,12 +147,12 @@ def _arms() -> dict[str, dict[str, Requirement]]:
 
 
 def _workloads(recipe: str) -> list[str]:
-    """The workloads whose programs a recipe brings."""
+    """Return the workloads whose programs a recipe installs."""
     return [name for name, one in registry.workloads().items() if one.recipe == recipe]
 
 
 def _chosen_arms(chosen: Iterable[str]) -> dict[str, Requirement]:
-    """The arms behind names of packages and arms; all without a name. UnknownName for a name that is neither."""
+    """Return the arms of these arms and packages; all if none is named. UnknownName if a name is neither."""
     known, brought = registry.parts(), _arms()
     found: dict[str, Requirement] = {}
     for name in chosen:
@@ -175,7 +175,7 @@ def _version(how: RecipeStatus, arms: dict[str, Requirement]) -> str:
 
 
 def _short(version: str) -> str:
-    """Go's pseudo-versions are long; day and commit are enough for people."""
+    """Return a version as people read it: of Go's long pseudo-versions, only day and commit."""
     head, _, commit = version.rpartition("-")
     return f"{head.rpartition('-')[2][:8]}-{commit}" if version.startswith("0.0.0-") else version
 

@@ -18,9 +18,9 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Name(click.ParamType[str]):
-    """A name out of a list that is read only when the shell asks for it; `path` allows a file's path as well.
+    """A name from a list that is read only when the shell completes it; `path` allows a file's path as well.
 
-    With `joined` several names may be joined, and the last one is completed.
+    `joined` is the sign that may join several names; the last one is completed.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Name(click.ParamType[str]):
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The known names that begin with `incomplete`; if none does, the shell completes it as a path (`path`)."""
+        """Return the known names that begin with `incomplete`; if none does and `path` is set, have the shell complete a path."""
         before, join, begun = incomplete.rpartition(self._joined) if self._joined else ("", "", incomplete)
         try:
             items = [CompletionItem(before + join + name) for name in self._known() if name.startswith(begun)]
@@ -50,7 +50,7 @@ class ResultsFolder(click.Path):
     """An argument that is a results folder. The shell completes those below `results/`, newest first, or any folder."""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The results folders whose path, or else whose own name, begins with `incomplete`."""
+        """Return the results folders whose path begins with `incomplete`, or else those whose name does, or any folder."""
         from tunnelmark.record.results import JOURNAL
         from tunnelmark.record.several_runs import FILE
 
@@ -64,7 +64,7 @@ class ResultsFolder(click.Path):
 
 
 def _changed(path: Path) -> float:
-    """When a file was written last; 0 if it has just gone."""
+    """Return when a file was last written, in seconds since the Unix epoch; 0 if it cannot be read."""
     try:
         return path.stat().st_mtime
     except OSError:
@@ -72,7 +72,7 @@ def _changed(path: Path) -> float:
 
 
 def once(flag: str, *, default: str, help: str, **settings: Any) -> Callable[[_F], _F]:  # noqa: A002 (click's word)
-    """An option that may be given only once: click itself would silently take the last."""
+    """Return an option that may be given only once; UsageError otherwise. Click itself would silently take the last."""
 
     def single(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> str:
         if len(values) > 1:

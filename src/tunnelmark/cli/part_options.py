@@ -1,4 +1,4 @@
-"""The options by which a command measures a part of a study: some of its arms, profiles, topologies and workloads."""
+"""Options to measure only a part of a study: some of its arms, profiles, topologies and workloads."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _HELP = {
 
 
 class _NameInStudy(Name):
-    """A name of one axis of the study that the command line names; the shell completes those."""
+    """The name of an arm, profile, topology or workload; the shell completes those of the study on the command line."""
 
     def __init__(self, axis: str) -> None:
         super().__init__(AXES[axis], tuple)
         self._axis = axis
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The study's names that begin like that."""
-        # click has not given the arguments their names yet where the option to complete has no value.
+        """Return the study's names that begin with `incomplete`."""
+        # While the option to complete has no value, click has not yet assigned the arguments to their names.
         study = ctx.params.get("study") or next((word for word in ctx.args if not word.startswith("-")), None)
         return Name(self.name, partial(_names, study, self._axis)).shell_complete(ctx, param, incomplete)
 
@@ -58,6 +58,6 @@ OPTIONS = tuple(
 
 
 def taken(given: dict[str, Any]) -> Names:
-    """The names that were asked for, by axis, taken out of a command's arguments."""
+    """Remove the names in these options from a command's arguments, and return them by axis; unused axes are left out."""
     asked = {axis: given.pop(f"only_{axis}") for axis in AXES}
     return {axis: names for axis, names in asked.items() if names}

@@ -1,4 +1,4 @@
-"""The command `plan`: what a study could find, before it is run; what it takes is in `plan_price`."""
+"""The command `plan`: says what a study can find before it is run; `plan_price` says what it costs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def power_(study: str, earlier: Path | None, sd: str | None, json_: bool) -> Non
         took = stopping.block_seconds(found.results)
         splits = block_power.splits(found, took)
         if len(found.results.plan.trials) == found.results.plan.blocks * len(order(replace(loaded, blocks=1)).trials):
-            block_seconds = took  # the same trials: what they took is better than what they plan
+            block_seconds = took  # the same trials: their real durations are better than the planned ones
     rows = [block_power.seen(each, together) for each in spreads]
     if json_:
         output.as_json(power_tables.plain(rows, splits, block_seconds))

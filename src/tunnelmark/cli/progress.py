@@ -1,4 +1,4 @@
-"""What a run says: its plan before, and while it goes each trial, block and wait, as events for a view."""
+"""Reports on a run: prints its plan beforehand, and sends a view an event for each trial, block and wait."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tunnelmark.units import clock
 
 
 def dry_run(console: Console, plan: Plan, context: RunContext) -> None:
-    """Print every trial in its order, with the seconds of its traffic, and the estimate for all."""
+    """Print every trial in order with the seconds of its traffic, and the estimated time of all trials."""
     width = len(str(len(plan.trials)))
     for trial in plan.trials:
         console.print(f"{trial.position + 1:>{width}}  {_name(trial)}  {context.seconds(trial):g} s", soft_wrap=True)
@@ -42,7 +42,7 @@ def dry_run(console: Console, plan: Plan, context: RunContext) -> None:
 
 
 def opening(console: Console, plan: Plan, context: RunContext, folder: Path) -> None:
-    """Say what is about to happen."""
+    """Print what the run will measure, where its results go, and how long it takes."""
     study = plan.study
     console.print(f"[bold]{study.title}[/]")
     console.print(f"  arms       {', '.join(arm.name for arm in study.arms)}", soft_wrap=True)
@@ -60,7 +60,7 @@ def opening(console: Console, plan: Plan, context: RunContext, folder: Path) -> 
 
 
 def price(plan: Plan, context: RunContext) -> str:
-    """How long a plan takes, as far as can be known before: of one that grows, its first blocks and all that there may be."""
+    """Describe how long a plan takes; if it may add blocks, how long its first blocks take, and all of them at most."""
     first, enough = estimate(plan, context), plan.study.enough
     said = f"about {clock(first)}"
     if enough is None:
@@ -75,9 +75,9 @@ def price(plan: Plan, context: RunContext) -> str:
 
 
 class RunProgress:
-    """Follows a run and tells a view of it, as events.
+    """Follows a run, and sends its events to a view.
 
-    `effects` are the effects so far, which the view may want after each block.
+    `effects`: the effects so far; the view may show them after each block.
     """
 
     def __init__(
@@ -97,27 +97,27 @@ class RunProgress:
         self._blocks = plan.study.blocks
 
     def begun(self, done: Collection[str]) -> None:
-        """Say what will be done; trials with these ids need no other attempt."""
+        """Report the plan; the trials with the ids in `done` need no further attempt."""
         self._done = set(done)
         self._view.take(self._plan())
 
     def wait(self, why: Literal["calm", "links", "machine"], text: str) -> None:
-        """Say that no trial runs, and why."""
+        """Report that no trial is running, and why."""
         self._view.take(WaitEvent(why, text))
 
     def begin(self, trial: Trial) -> None:
-        """Say which trial runs now, and which follows."""
+        """Report which trial begins, and which one follows."""
         self._running = replace(self._event(trial, "begin"), following=self._following(trial))
         self._view.take(self._running)
 
     def phase(self, trial: Trial, name: str) -> None:
-        """Say in which phase the running trial is, or between two trials the one that is prepared."""
+        """Report the phase of the running trial, or between two trials that of the trial that is being prepared."""
         running = self._running or self._event(trial, "begin")
         if running.trial == trial.id:
             self._view.take(replace(running, state="phase", phase=name))
 
     def end(self, attempt: Attempt) -> None:
-        """Count the trial, once however many attempts it has, and say what came of it."""
+        """Report how an attempt at a trial ended. A trial counts as done only once, however many attempts it has."""
         counted = attempt.trial.id not in self._done
         self._done.add(attempt.trial.id)
         failure, graded = attempt.failure, attempt.graded
@@ -138,7 +138,7 @@ class RunProgress:
         )
 
     def block(self, attempts: Sequence[Attempt]) -> None:
-        """Say how many trials of a block are void or failed, with the ratios so far if they are shown: no trial is measured now."""
+        """Report how many trials of a block are void or failed, and the ratios so far; call it while no trial is measured."""
         if not attempts:
             return
         void = [attempt for attempt in attempts if attempt.outcome == "void"]
@@ -160,12 +160,12 @@ class RunProgress:
         )
 
     def more(self, trials: Sequence[Trial]) -> None:
-        """Say that a block is added in place of one with void trials."""
+        """Report that a block is added to replace one with void trials."""
         self._trials += trials
         self._view.take(replace(self._plan(), added="void", block=trials[0].block, count=len(trials)))
 
     def longer(self, trials: Sequence[Trial]) -> None:
-        """Count the trials of blocks that the run adds by itself; why it does was said when it was decided."""
+        """Add the trials of blocks that the run adds by itself; the reason was printed with that decision."""
         self._trials += trials
         self._blocks = max(self._blocks, *(trial.block for trial in trials))
         self._view.take(replace(self._plan(), added="more", block=trials[0].block, count=len(trials)))
@@ -199,7 +199,7 @@ class RunProgress:
         )
 
     def _following(self, trial: Trial) -> str:
-        """The next trial in the order of the plan that has no attempt in this session; what is tried again comes at the end of a block."""
+        """Return the name of the next trial that is not done, "" if there is none; repeated trials end a block."""
         waiting = (one for one in self._trials if one.id not in self._done and one.id != trial.id)
         following = next(waiting, None)
         return "" if following is None else short_name(following)
@@ -229,18 +229,18 @@ class RunProgress:
 
 
 def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
-    """Both ends of an interval; None for one that there is not."""
+    """Return both ends of an interval; None for an end that is infinite or does not exist."""
     low, high = (None, None) if interval is None else (interval.low, interval.high)
     return low if low is None or isfinite(low) else None, high if high is None or isfinite(high) else None
 
 
 def estimate(plan: Plan, context: RunContext) -> float:
-    """Seconds that all trials of a plan will take, as far as can be known before the first."""
+    """Return how many seconds all trials of a plan will take, as estimated before the first one."""
     return sum(context.seconds(trial) + context.besides(trial) for trial in plan.trials)
 
 
 def _claims(plan: Plan) -> str:
-    """How many claims of the source that the study repeats this length can tell; "" where it repeats none."""
+    """Return how many published claims a study of this length can judge, in words; "" if it repeats no source."""
     from tunnelmark.claims import reading
     from tunnelmark.claims.reach import within_reach
 
@@ -256,5 +256,5 @@ def _name(trial: Trial) -> str:
 
 
 def short_name(trial: Trial) -> str:
-    """A trial by its arm and scenario."""
+    """Return a trial's name, made of its arm and scenario."""
     return f"{trial.arm.name} · {trial.profile.name} · {trial.topology.name} · {trial.use.name}"

@@ -1,4 +1,4 @@
-"""The command `query`: asks the results of any number of runs in SQL."""
+"""The command `query`: queries the results of any number of runs in SQL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _MOST = 1000
-"""Rows that a terminal is shown; more are for a file."""
+"""The most rows that are shown on a terminal; with more, the user is asked to write a file."""
 
 
 @click.command()

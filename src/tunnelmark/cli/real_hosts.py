@@ -1,4 +1,4 @@
-"""The laboratory on other hosts (`--backend ssh`): what each of them is, and what of it goes into the record."""
+"""Uses a lab on other hosts (`--backend ssh`): its hosts, their environments, and what is recorded of them."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from tunnelmark.plan.model import Study
 from tunnelmark.record import store
 
 INVENTORY = "inventory"
-"""The key of the inventory in the environment of a study that ran on the hosts of one."""
+"""The key of the inventory in the recorded environment of a study that ran on other hosts."""
 
 
 def labs(on: Inventory | None, *, node_cores: int = 1) -> SshLabs | LabClient:
-    """Labs on the hosts of an inventory; on this machine without one, with so many cores a node."""
+    """Return labs on the hosts of an inventory; if `on` is None, on this machine, with `node_cores` cores for each node."""
     return SshLabs(on) if on is not None else LabClient(node_cores=node_cores)
 
 
 def alone(
     on: Inventory | None, console: Console, what: str, results: Path | None = None, seconds: float | None = None
 ) -> AbstractContextManager[measurement_lock.HeldLock | None]:
-    """As `measurement_lock.alone`. On the hosts of an inventory their relays keep others out, and this yields None."""
+    """Hold the lock as `measurement_lock.alone` does. On other hosts, their relays hold it, and the value is None."""
     return nullcontext() if on is not None else measurement_lock.alone(console, what, results, seconds)
 
 
 def of_results(folder: Path) -> Inventory | None:
-    """The hosts on which results were begun; None if they were begun on one machine."""
+    """Return the inventory with which results were begun; None if their lab was on one machine."""
     held = store.load_environment(folder).get(INVENTORY)
     return Inventory.model_validate(held) if held is not None else None
 
 
 async def alike(labs: SshLabs, study: Study) -> dict[str, dict[str, Any]]:
-    """The environment in which each host would measure a study, by the host's name.
+    """Return the environment in which each host would measure a study, by the host's name.
 
-    Each host also makes what the workloads need beforehand. LabError if a host lacks something, or nodes' hosts differ.
+    Each host also makes the files that the workloads need. LabError if a host lacks a part, or the nodes' hosts differ.
     """
     found = await labs.facts(asdict(task_of(study, None)))
     nodes = [host.name for host in labs.inventory.nodes]
@@ -60,7 +60,7 @@ async def alike(labs: SshLabs, study: Study) -> dict[str, dict[str, Any]]:
 
 
 async def environment(labs: SshLabs, study: Study, lab: Mapping[str, Any]) -> dict[str, Any]:
-    """The environment of a study on the hosts: that of the first node's, and each host's own facts (see `alike`)."""
+    """Return the environment to record: that of the first node's host, and facts of each host (see `alike`)."""
     found = await alike(labs, study)
     first = found[labs.inventory.nodes[0].name]
     kept = ("machine", "tools", "host_sysctls", "socket_buffer", "clock")

@@ -1,4 +1,4 @@
-"""The commands `repeat` and `merge`: several sessions of one study, on this machine one after the other or from anywhere."""
+"""The commands `repeat`, which runs several sessions of a study here, and `merge`, which joins runs from anywhere."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OF_THE_FIRST = {
     "no_repeat": "--no-repeat",
     **{f"only_{axis}": f"--{one}" for axis, one in AXES.items()},
 }
-"""By parameter: the options that say what is measured, which further sessions have from the first one's folder."""
+"""By parameter: options that say what is measured. Later sessions take these settings from the first one's folder."""
 
 
 @click.command()
@@ -76,7 +76,7 @@ def repeat(
         several_runs.note(folder, list(known.values()))  # before the session begins, so that the folder says what it is
         interrupts.goes_on("nothing of this session was measured yet")
         console.print(f"session {number} of {sessions}", style="bold")
-        # Further sessions have the rates of the first one, a stated one too.
+        # Later sessions have the rates of the first one, even a rate that `--rate` stated.
         ways = options if number == 1 else replace(options, rate=None)
         code = max(code, study_of(this, place, ways, named=False))
         known[place.name] = Member(place.name)
@@ -108,7 +108,7 @@ def merge(results: tuple[Path, ...], out: Path | None, as_json: bool) -> int:
 
 
 def _require_like_the_first(context: click.Context, folder: Path) -> None:
-    """UsageError if an option was given that only the first session can have, which there is."""
+    """Raise UsageError if an option of `_OF_THE_FIRST` was given; call it when the first session has ended."""
     for parameter, option in _OF_THE_FIRST.items():
         if context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE:
             raise UsageError(
@@ -118,7 +118,7 @@ def _require_like_the_first(context: click.Context, folder: Path) -> None:
 
 
 def _done(place: Path) -> bool:
-    """Whether a session has ended; StoreError if it was begun and has not."""
+    """Whether a session has finished, False if it was never begun. StoreError if it was begun and has not finished."""
     if not (place / JOURNAL).exists():
         return False
     if not store.load(place).finished:
@@ -130,7 +130,7 @@ def _done(place: Path) -> bool:
 
 
 def _like_the_first(study: Study, folder: Path, number: int) -> Study:
-    """The study as the first session had it, with its rates, under the seed of this one. UsageError if it was another one."""
+    """Return the first session's study and rates with this session's seed. UsageError if it was a different study."""
     first = several_runs.place(folder, 1)
     info = store.load_plan(first)
     if info.study != study.name:

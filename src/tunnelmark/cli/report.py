@@ -92,7 +92,7 @@ def report(
 
 
 def analysis(*folders: Path) -> str:
-    """The analysis of a results folder as JSON; a list if there are several folders, one for each kernel."""
+    """Return the analysis of a results folder as JSON; a list for several folders (there is one for each kernel)."""
     from tunnelmark import analyse
     from tunnelmark.record import store
     from tunnelmark.report import json_export
@@ -102,7 +102,7 @@ def analysis(*folders: Path) -> str:
 
 
 def show_beside(folders: Mapping[str, Path], console: Console) -> None:
-    """Show results of one study side by side, under these names."""
+    """Print results of one study side by side, under the names of `folders`."""
     from tunnelmark import analyse
     from tunnelmark.record import store
     from tunnelmark.report import side_by_side
@@ -111,9 +111,9 @@ def show_beside(folders: Mapping[str, Path], console: Console) -> None:
 
 
 def show(folder: Path, console: Console, parts: Sequence[str] = (), *, failures: Console | None = None) -> int:
-    """Analyse a results folder, print its tables, also those of `parts`, write its reports; exit code 1 if a gate failed.
+    """Analyse a results folder, print its tables and those of `parts`, and write its reports; return 1 if a gate failed.
 
-    Gates that failed are said once more at the end, or to `failures`.
+    Failed gates are repeated at the end, on the console `failures` if it is given.
     """
     from rich.text import Text
 
@@ -144,7 +144,10 @@ def show(folder: Path, console: Console, parts: Sequence[str] = (), *, failures:
 
 
 def show_merged(folder: Path, console: Console, *, as_json: bool = False) -> int:
-    """Show several runs as one and write their reports; exit code 1 if a gate of one of them failed, or the A/A pair differs over them."""
+    """Show several runs as one, and write their reports; with `as_json` only print JSON, and return 0.
+
+    Return 1 if a gate of one of the runs failed, or if the A/A pair differs over the runs.
+    """
     from tunnelmark import analyse
     from tunnelmark.analyse.meta_analysis import merge
     from tunnelmark.record import several_runs

@@ -1,4 +1,4 @@
-"""The options `--no-repeat` and `--no-wait` of `run` and `compare`: what is done about a machine that disturbs."""
+"""The options `--no-repeat` and `--no-wait`: without them, a run waits for other work and repeats spoilt trials."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 import click
 
 NO_WAIT = "TUNNELMARK_NO_WAIT"
-"""Environment variable that says the same as `--no-wait`: for machines that are never calm, such as those of CI."""
+"""Environment variable with the same effect as `--no-wait`, for machines that are never idle, such as those of CI."""
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def options(command: _Command) -> _Command:
-    """Adds `--no-repeat` and `--no-wait` to a command."""
+    """Add the options `--no-repeat` and `--no-wait` to a command."""
     command = click.option(
         "--no-wait",
         is_flag=True,

@@ -22,7 +22,7 @@ from tunnelmark.record.gathered import is_gathered
 from tunnelmark.record.results import INPUTS
 
 PROFILE = "gigabit"
-"""What `compare` takes if no profile is named."""
+"""The profile that `compare` uses if none is named, unless it runs in virtual machines."""
 
 _out = click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/STUDY-TIME].")
 
@@ -82,7 +82,7 @@ def run(study: str | None, length: StudyLength, out: Path | None, resume: Path |
 
 
 def _gathered_further(folder: Path, length: StudyLength, options: RunOptions) -> int:
-    """Go on with a run over a cluster, on the machines that the options name; the exit code."""
+    """Measure the remaining blocks of a run over a cluster, on the machines of the options. Return the exit code."""
     if length.blocks is not None:
         raise UsageError("a run over a cluster keeps its number of blocks", hint="leave --blocks out")
     given = {"--rate": options.rate is not None, "--no-repeat": not options.repeat, "--other-boot": options.other_boot}
@@ -110,7 +110,7 @@ def _gathered_further(folder: Path, length: StudyLength, options: RunOptions) ->
 
 
 def _begun(folder: Path, blocks: int | None) -> Study:
-    """The study of a results folder as it was begun; with `blocks`, as many of them. UsageError if those are not more."""
+    """Return the study that a results folder began, with `blocks` in all if given; UsageError if that adds none."""
     info = store.load_plan(folder)
     if blocks is not None and blocks <= info.blocks:
         raise UsageError(f"{folder} has {info.blocks} blocks already", hint="--blocks is the total number of blocks")
@@ -125,7 +125,7 @@ def _begun(folder: Path, blocks: int | None) -> Study:
         full=info.full,
         watch=info.watch,
     )
-    # A run that repeats nothing stays so; one that does may replace one block in five of those that it has now.
+    # A run that replaces no blocks stays so. Another one may replace one in five of the blocks that it has now.
     replacements = max(info.replacements, loaded.replacements) if info.replacements else 0
     return replace(
         loaded,

@@ -1,4 +1,4 @@
-"""A study over the workers of a cluster: which blocks are left, who may measure them, and the folder that they are gathered in."""
+"""Runs a study over the workers of a cluster: chooses the missing blocks and the workers, and gathers the results."""
 
 from __future__ import annotations
 
@@ -28,22 +28,25 @@ from tunnelmark.record.results import INPUTS
 from tunnelmark.units import clock
 
 BUSY = 0.5
-"""Cores that other work may take of a worker when it comes; with more it is left out, but for blocks on counted time."""
+"""A worker is left out if other work takes more cores than that when it joins, except for blocks on counted time."""
 
 STEAL = 0.1
-"""The share of its cores that a worker's host may take away when it comes."""
+"""A worker is left out if its hypervisor takes away more than this share of its cores when it joins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """How blocks are measured: `wait`: only on workers without much other work; `measure`: each worker's machine is measured too."""
+    """How blocks are measured. `wait`: only on workers without much other work. `measure`: measure the machines, too."""
 
     wait: bool = True
     measure: bool = True
 
 
 def begin(study: Study, folder: Path, where: Where, kernels: Sequence[str], console: Console, ways: Ways) -> None:
-    """Measure a study over a cluster, and gather its blocks in a new folder; `ways` says how."""
+    """Measure a study over a cluster, and gather its blocks in a new folder.
+
+    UsageError if the study cannot be spread: several kernels, a wanted precision, or `rate = 'auto'`.
+    """
     if len(kernels) > 1:
         raise UsageError(
             "one run over a cluster has one kernel", hint="give --kernel once, and run it again for another"
@@ -58,7 +61,7 @@ def begin(study: Study, folder: Path, where: Where, kernels: Sequence[str], cons
             "rate = 'auto' means another rate on each machine, and blocks of one study must mean the same",
             hint="state one that every machine carries, such as --rate '200 Mbit/s'; `tunnelmark doctor --measure` says what one does",
         )
-    if kernels == ("",):  # all workers boot the kernel that is current here
+    if kernels == ("",):  # all workers boot the newest kernel that this machine finds
         kernels = (asyncio.run(kernel.current()),)
     asks = task_of(study, None, tuple(kernels))
     asked = {key: value for key, value in asdict(asks).items() if key != "inputs"}
@@ -67,14 +70,14 @@ def begin(study: Study, folder: Path, where: Where, kernels: Sequence[str], cons
 
 
 def go_on(folder: Path, where: Where, console: Console, ways: Ways) -> None:
-    """Measure the blocks that a folder lacks, with the same or other machines."""
+    """Measure the missing blocks of a folder, on the same or on other machines."""
     study = _begun(folder)
     with GatheredRuns(folder) as gathered:
         _gather(study, gathered, folder, where, tuple(gathered.asked["kernels"]), console, ways)
 
 
 def left(folder: Path, console: Console) -> None:
-    """Say which blocks a folder lacks; nothing is changed there."""
+    """Print which blocks a folder lacks, and change nothing."""
     study = _begun(folder)
     missing = _missing(study, blocks_of(folder))
     numbers = f": {', '.join(map(str, missing))}" if missing else ""
@@ -116,7 +119,10 @@ def _gather(
 
 
 class _Listener:
-    """Says what happens, and puts blocks into the folder as they come. Those that are there already say which programs the others are measured with."""
+    """Decides which workers may measure, prints events, and stores blocks in the folder as they arrive.
+
+    If the folder has blocks already, all further blocks must be measured with the same programs.
+    """
 
     def __init__(self, console: Console, gathered: GatheredRuns, *, counted: bool, wait: bool) -> None:
         self._console, self._gathered, self._counted, self._wait = console, gathered, counted, wait
@@ -125,7 +131,7 @@ class _Listener:
         self._begun = time.monotonic()
 
     def fit(self, found: WorkerFacts, taken: Sequence[WorkerFacts]) -> str:
-        """Why a worker may not measure: other programs than the first one's, a machine that measures already, or too much other work."""
+        """Return why a worker may not measure: other programs, a machine that measures already, or other work; "" if it may."""
         if self._first is None:
             self._first = found
         elif found.programs != self._first.programs:
@@ -145,11 +151,11 @@ class _Listener:
         return ""
 
     def held(self, found: WorkerFacts, taken: Sequence[WorkerFacts]) -> bool:
-        """Whether one of the workers measures on this one's machine, which a question to this one would disturb."""
+        """Whether another worker measures on the same machine; a question to this worker would disturb it."""
         return not self._counted and bool(self._neighbours(found, taken))
 
     def _neighbours(self, found: WorkerFacts, taken: Sequence[WorkerFacts]) -> list[str]:
-        """The workers on the same machine, by name."""
+        """Return the names of the workers on the same machine."""
         mine = machine_of(found.environment)
         return [each.worker for each in taken if machine_of(each.environment) == mine]
 

@@ -152,7 +152,7 @@ def _verdict(found: Verdicts, only: Sequence[Outcome], *, json_: bool) -> None:
 
 
 def _chosen(data: Mapping[str, Any], only: Sequence[Outcome]) -> Mapping[str, Any]:
-    """What is printed for programs, with those of its verdicts that were asked for."""
+    """Return the JSON data with only the verdicts that `only` names; with all of them if it is empty."""
     kept = [verdict for verdict in data["verdicts"] if verdict["outcome"] in (only or OUTCOMES)]
     return {**data, "verdicts": kept}
 
@@ -194,7 +194,7 @@ def _over_machines(found: MachineVerdicts, only: Sequence[Outcome], *, json_: bo
 
 
 def _judged(claims: ClaimsFile, judged: Sequence[Judged], only: Sequence[Outcome]) -> None:
-    """The claims with their verdicts, and why some have none."""
+    """Print the claims with their verdicts, and why some cannot be tested."""
     console = output.console()
     console.print(Text(claim_tables.summary(judged), style="bold"), soft_wrap=True)
     console.print()

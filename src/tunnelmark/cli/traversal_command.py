@@ -1,4 +1,4 @@
-"""The command `traversal`: every pair of kinds of routers, and what VPNs find between two nodes behind them."""
+"""The command `traversal`: tries which path VPNs find between two nodes, for every pair of kinds of routers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Carries out a study or a check of a link in a virtual machine: boots it, asks `vm_guest` in it, shows its output, raises its errors.
+"""Carries out a study or a link check in a virtual machine: boots it, runs `vm_guest` there, and raises its errors.
 
-Both sides write the results folder, or the folder of a check's raw output. Its folder `vm/` has what the machine says of
-itself, and while it runs also what it is asked.
+Host and guest both write into the results folder, or the folder of a check's raw output. Its subfolder `vm/` has the
+machine's logs, and while it runs also the request.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from tunnelmark.record.link_check import LinkCheck
 from tunnelmark.record.results import ENVIRONMENT, VM
 
 PROFILE = "fast-ethernet"
-"""What `compare` takes in a virtual machine if no profile is named: an emulated processor cannot fill a faster link."""
+"""The profile of `compare` in a virtual machine if none is named: an emulated processor cannot fill a faster link."""
 
 NO_KVM = "TUNNELMARK_NO_KVM"
-"""Environment variable that has guests emulated, with a clock that counts instructions, also where KVM works."""
+"""Environment variable: guests are emulated, with a clock that counts instructions, even if KVM works."""
 
 _MEMORY = 2048  # MiB: files that are read stay in memory, and half of it may hold raw output
 _BOOT = 600.0  # seconds; 8 on a quiet machine, minutes where other work takes the cores
-_CORES = 4  # at most, where KVM runs the guest
+_CORES = 4  # the most cores of a guest that KVM runs
 _REQUEST = ".request"  # folder in `vm/`, removed at the end
 _PASSED = ("HOME", "PATH", "COLUMNS", "LANG", "LC_ALL", "PYTHONPATH")
 _PASSED_BEGINNINGS = ("TUNNELMARK_", "XDG_DATA", "XDG_CACHE", "XDG_CONFIG")
@@ -51,7 +51,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def options(command: _Command, *, hosts: bool = False) -> _Command:
-    """Adds `--backend` and `--kernel` to a command; with `hosts` the lab may also run on other ones."""
+    """Add the options `--backend` and `--kernel` to a command; with `hosts`, the lab may also run on other hosts."""
     elsewhere = ", or other hosts" if hosts else ""
     backend = click.option(
         "--backend",
@@ -69,7 +69,7 @@ def options(command: _Command, *, hosts: bool = False) -> _Command:
 
 
 def chosen(backend: str | None, kernels: Sequence[str]) -> tuple[str, ...]:
-    """The kernels to boot, `""` for the distribution's current one; none: use this machine's own."""
+    """Return the kernels to boot, `""` for the distribution's current one; () if the lab uses this machine's kernel."""
     if backend != "vm":
         if kernels:
             raise UsageError("only a virtual machine can have another kernel", hint="add --backend vm")
@@ -78,13 +78,13 @@ def chosen(backend: str | None, kernels: Sequence[str]) -> tuple[str, ...]:
 
 
 def of_results(folder: Path) -> tuple[str, ...]:
-    """The kernel of the virtual machine in which results were begun; empty if they were not begun in one."""
+    """Return the kernel of the virtual machine in which results were begun; () if they were not begun in one."""
     environment = store.load_environment(folder)
     return (str(environment["guest"]["kernel"]),) if "guest" in environment else ()
 
 
 def places(folder: Path, kernels: Sequence[str]) -> Mapping[Path, str]:
-    """A folder for each kernel: the one named, or, for several, one for each in it."""
+    """Return a folder for each kernel: `folder` itself, or for several kernels a subfolder of it for each."""
     return {folder / f"linux-{release}": release for release in kernels} if len(kernels) > 1 else {folder: kernels[0]}
 
 
@@ -98,9 +98,9 @@ def study(
     resuming: bool,
     only: int | None = None,
 ) -> None:
-    """Carry a study out in a guest with that kernel, or `only` one block of it; the results are in the folder when it returns.
+    """Carry out a study in a guest with the kernel `release`, or `only` one block of it; results go to the folder.
 
-    The view gets the guest's events when they happen, so that its time left is that of this machine's clock.
+    The view gets the guest's events when they happen, so it reckons the time left by this machine's clock.
     """
     if not resuming:
         store.require_empty(folder)
@@ -129,7 +129,7 @@ def study(
 def check_link(
     request: Mapping[str, Any], inputs: Mapping[str, str], folder: Path, release: str, console: Console
 ) -> tuple[LinkCheck, dict[str, Any]]:
-    """Check a link in a guest with that kernel: the check, and what the guest was; raw output goes to the folder."""
+    """Check a link in a guest with the kernel `release`. Return the check and the guest's facts; raw output is in `folder`."""
 
     def files(place: Path) -> None:
         write_inputs(inputs, place / "inputs")
@@ -146,7 +146,7 @@ async def _ask(
     files: Callable[[Path], None] | None = None,
     view: ProgressView | None = None,
 ) -> dict[str, Any]:
-    """Boot, have the request carried out, end; what the guest answers. The guest's own error is raised here."""
+    """Boot a guest, have it carry out the request, and end it. Return its answer, or raise the error that it reports."""
     folder = folder.resolve()
     logs = next(path for number in range(1, 1000) if not (path := _logs(folder, number)).exists())
     place = logs / _REQUEST
@@ -195,11 +195,11 @@ async def _ask(
     finally:
         shutil.rmtree(place, ignore_errors=True)
         with contextlib.suppress(OSError):
-            logs.rmdir()  # nothing was said: the machine could not even be tried
+            logs.rmdir()  # it is empty if the machine could not even be started
 
 
 def _begun_with(folder: Path) -> qemu.Accelerator | None:
-    """The accelerator of the guest in which the folder's results were begun; None if there are none yet."""
+    """Return the accelerator of the guest in which the folder's results were begun; None if there are none yet."""
     if not (folder / ENVIRONMENT).exists():
         return None
     begun = store.load_environment(folder).get("guest", {}).get("accelerator")
@@ -213,14 +213,14 @@ def words(facts: Mapping[str, Any]) -> str:
 
 
 def _hardware(accelerator: qemu.Accelerator) -> Hardware:
-    """Cores of the host where KVM gives them; else one whose clock counts, so that timing does not depend on the host."""
+    """Return up to four cores with KVM; else one core whose clock counts instructions: timing does not need the host's."""
     if accelerator == "kvm":
         return Hardware(cores=min(_CORES, host.cores()), memory=_MEMORY)
     return Hardware(cores=1, memory=_MEMORY, virtual_clock=True)
 
 
 def _facts(guest: Guest) -> dict[str, Any]:
-    """What is recorded of the guest, besides what it finds out itself."""
+    """Return the facts about a guest that the host records; the guest adds its own."""
     hardware = guest.hardware
     return {
         "kernel": guest.release,
@@ -234,7 +234,7 @@ def _facts(guest: Guest) -> dict[str, Any]:
 
 
 def _environment() -> dict[str, str]:
-    """The variables of this process's environment on which the command depends."""
+    """Return the environment variables on which the command in the guest depends."""
     passed = {name: value for name, value in os.environ.items() if name.startswith(_PASSED_BEGINNINGS)}
     passed |= {name: os.environ[name] for name in _PASSED if name in os.environ}
     width = str(shutil.get_terminal_size().columns)
@@ -242,5 +242,5 @@ def _environment() -> dict[str, str]:
 
 
 def _logs(folder: Path, number: int) -> Path:
-    """Each session's own: a run that was resumed has several."""
+    """Return the folder for the logs of a session; a resumed run has several sessions."""
     return folder / (VM if number == 1 else f"{VM}.{number}")

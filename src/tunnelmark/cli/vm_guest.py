@@ -1,6 +1,6 @@
-"""The command's other half, inside a virtual machine: carries out the study or the check of a link that `vm` asks for.
+"""Carries out, inside a virtual machine, the study or the link check that `vm` asks for.
 
-Started as `python -m tunnelmark.cli.vm_guest FOLDER`, where FOLDER has `request.json` and gets `answer.json`, or `error.json`
+`python -m tunnelmark.cli.vm_guest FOLDER` starts it. FOLDER has `request.json` and gets `answer.json`, or `error.json`
 instead. Raw output is written to the guest's memory and moved to the results when a trial has ended: a program
 must not wait for the host's disk in the middle of a measurement.
 """
@@ -36,9 +36,9 @@ _SCRATCH = Path("/run/tunnelmark-raw")  # a tmpfs of the guest
 
 
 def main(place: Path) -> int:
-    """Carry out the request in the folder; the exit code, 0 if there is an answer."""
+    """Carry out the request in the folder. Return the exit code: 0 if there is an answer."""
     asked = json.loads((place / "request.json").read_text())
-    sys.argv[1:] = asked["command"]  # which the environment records
+    sys.argv[1:] = asked["command"]  # the recorded environment has it
     if OPTION in asked["command"]:
         os.environ[VARIABLE] = "1"
     if asked["guest"]["hardware"]["virtual_clock"]:
