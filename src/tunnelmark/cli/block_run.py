@@ -48,7 +48,7 @@ def main(place: Path) -> int:
 
 
 def _end_with_worker() -> None:
-    """Kill this process when the worker closes our input, that is when it ends; what remains is removed as after any kill."""
+    """Kill this process when the worker ends, which closes our input; its remains are removed as after any kill."""
     while os.read(0, 1):
         pass
     os.kill(os.getpid(), signal.SIGKILL)
@@ -57,7 +57,7 @@ def _end_with_worker() -> None:
 def facts(study: Study, asked: Mapping[str, Any], console: Console) -> Mapping[str, Any]:
     """Return the environment with every program that takes part, and print warnings to the console.
 
-    MissingPart if no VPN or no workload is installed, or if virtual machines are asked for and cannot run here.
+    MissingPart if a needed part is missing, such as all VPNs, or if virtual machines are needed and cannot run here.
     """
     from tunnelmark.cli.measuring import require
 

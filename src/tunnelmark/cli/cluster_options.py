@@ -17,7 +17,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where blocks are measured: workers of the scheduler at `address`, `local` workers, or those of the file `hosts`."""
+    """Where blocks are measured: workers of the scheduler at `address`, `local` ones, or those of the file `hosts`."""
 
     address: str | None = None
     local: int | None = None

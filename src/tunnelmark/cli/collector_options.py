@@ -34,7 +34,7 @@ def option(command: _Command) -> _Command:
 
 
 def chosen(names: Sequence[str], catalogue: Catalogue) -> tuple[str, ...] | None:
-    """Return the collectors that `--watch` names; None if it was not given. UnknownName if there is not such a collector."""
+    """Return the collectors of `--watch`; None if it was not given. UnknownName holds the nearest names."""
     if not names:
         return None
     for name in names:

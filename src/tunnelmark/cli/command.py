@@ -1,8 +1,8 @@
 """The command `tunnelmark`: its subcommands, how errors are shown, and what the exit code means.
 
-Exit codes: 0 done; 1 the study ran, and a gate or claim failed, or (`ab`) the new build is slower; 2 wrong use or missing parts;
-3 (`ab`) undecided; 130 stopped from the keyboard. Subcommands are imported when they are called, so that the command
-starts fast and a shell completes without delay.
+Exit codes: 0 done; 1 the study ran, and a gate or claim failed, or (`ab`) the new build is slower; 2 wrong use or
+missing parts; 3 (`ab`) undecided; 130 stopped from the keyboard. Subcommands are imported when they are called, so that
+the command starts fast and a shell completes without delay.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ _PATIENCE = 60.0  # seconds that drawing one graph may take
 
 
 def draw(results: Results, console: Console) -> None:
-    """Draw every graph for which there are stacks. Print a warning for each that cannot be drawn; reports leave it out."""
+    """Draw every graph for which there are stacks. Print a warning if one cannot be drawn; the report omits it."""
     graphs = of_results(results).all
     if not graphs:
         return

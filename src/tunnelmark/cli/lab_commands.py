@@ -1,4 +1,4 @@
-"""The commands `lab up`, `lab list`, `lab exec`, `lab shell`, `lab logs`, `lab down`: a lab to try things in by hand."""
+"""The commands `lab up`, `list`, `exec`, `shell`, `logs` and `down`, for a lab to try things in by hand."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The process behind `tunnelmark lab up`: holds one lab until a request to end, a kill, or the loss of a host.
 
 `python -m tunnelmark.cli.lab_daemon NAME TOPOLOGY PROFILE VPN INVENTORY` starts it, in a session of its own; the last
-two may be empty. It prints one JSON object on stdout: the lab that is up, or the error. It also writes a lab that is up to
-a state file, by which `lab exec` and `lab down` find it.
+two may be empty. It prints one JSON object on stdout: the lab that is up, or the error. It also writes a lab that is up
+to a state file, by which `lab exec` and `lab down` find it.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ async def _labs(
 
 
 async def _require_alike(labs: SshLabs, vpn: str, files: Files, profile: str, topology: str) -> None:
-    """Raise LabError, as for a study, if a host lacks a part that the VPN needs, or has other programs than the first."""
+    """Raise LabError, as for a study, if a host lacks a part that the VPN needs, or its programs differ."""
     catalogue = registry.catalogue()
     text = comparison([vpn], files, catalogue, profiles=[profile], topology=topology, workloads=["ping"], anchor=False)
     await real_hosts.alike(labs, parse_study(text, "compare", files, catalogue))

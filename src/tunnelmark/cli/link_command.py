@@ -103,7 +103,7 @@ async def verify(
     raw: Path,
     on: Inventory | None = None,
 ) -> LinkCheck:
-    """Check the topology's first link with this kernel, or between the hosts `on` of an inventory.
+    """Measure and judge a link of the topology with this kernel, or between the hosts `on` of an inventory.
 
     `probes`: number in each direction. `rate`: probes per second. Raw output goes to the folder `raw`.
     """
@@ -119,7 +119,7 @@ async def verify(
 
 
 def show(check: LinkCheck, profile: Profile, guest: Mapping[str, Any] | None = None) -> None:
-    """Print a check as one table per direction, and the verdict. `guest`: facts of the virtual machine, if it was in one."""
+    """Print a check as one table per direction, and the verdict. `guest`: facts of its virtual machine, if any."""
     from tunnelmark.analyse.link import text
     from tunnelmark.lab.backends import describe
 

@@ -1,4 +1,4 @@
-"""`tunnelmark matrix`: what each VPN can do and how it is built, with a source for every cell; `--measure` fills the measured ones."""
+"""`tunnelmark matrix`: what each VPN can do and how it is built, with sources; `--measure` fills the measured cells."""
 
 from __future__ import annotations
 

@@ -187,11 +187,11 @@ async def measure(
     `guest`: facts about the virtual machine that we run in, None outside of one.
     `scratch`: a folder in which raw output is written first, before it moves to the results.
     `wait`: wait for other work on the machine to end, within bounds. `other_boot`: see `resumed.require_same`.
-    `sticks`: take the machine's yardsticks before and after, some seconds each; never in a virtual machine of ours.
+    `sticks`: take this machine's yardsticks before and after, some seconds each; not in a guest or on other hosts.
     """
     begun, started = time.monotonic(), time.time()
     watching = partial(context.watching, plan.study.watch)
-    sticks, wait = sticks and on is None, wait and on is None  # this machine measures nothing
+    sticks, wait = sticks and on is None, wait and on is None  # else others measure
     async with real_hosts.labs(on, node_cores=plan.study.cores) as labs:
         labs.watch()
         async with labs.lab(plan.study.topologies[0], plan.study.profiles[0]) as lab:
@@ -242,7 +242,7 @@ async def measure(
                 looks=link_checks.LOOKS if plan.study.attempts > 1 else 1,
                 watching=partial(listener.wait, "links"),
             )
-            if sticks and guest is None:  # with the lab server there: cores are awake as in the trials
+            if sticks and guest is None:  # the lab server runs now: cores are awake as in trials
                 listener.wait("machine", "measuring the machine before the trials")
                 await asyncio.to_thread(store.keep_yardsticks, journal, "before", yardsticks.measure)
             await looked.verify("before")

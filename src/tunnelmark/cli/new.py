@@ -1,4 +1,4 @@
-"""`tunnelmark new`: writes a profile, topology, workload, driver or CI workflow to start from, and says what to do with it."""
+"""`tunnelmark new`: writes a profile, topology, workload, driver or CI workflow to start from, and prints next steps."""
 
 from __future__ import annotations
 

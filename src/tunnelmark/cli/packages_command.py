@@ -1,4 +1,4 @@
-"""The commands `packages list`, `packages install` and `packages verify`: the VPNs under test, from download to test."""
+"""The commands `packages list`, `install` and `verify`: the VPNs under test, from download to test."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Name(click.ParamType[str]):
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Return the known names that begin with `incomplete`; if none does and `path` is set, have the shell complete a path."""
+        """Return the known names that begin with `incomplete`; if none does, with `path`, the shell completes a path."""
         before, join, begun = incomplete.rpartition(self._joined) if self._joined else ("", "", incomplete)
         try:
             items = [CompletionItem(before + join + name) for name in self._known() if name.startswith(begun)]
@@ -50,7 +50,7 @@ class ResultsFolder(click.Path):
     """An argument that is a results folder. The shell completes those below `results/`, newest first, or any folder."""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Return the results folders whose path begins with `incomplete`, or else those whose name does, or any folder."""
+        """Return the results folders whose path begins with `incomplete`, or else whose name does, or any folder."""
         from tunnelmark.record.results import JOURNAL
         from tunnelmark.record.several_runs import FILE
 

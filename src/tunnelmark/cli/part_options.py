@@ -58,6 +58,6 @@ OPTIONS = tuple(
 
 
 def taken(given: dict[str, Any]) -> Names:
-    """Remove the names in these options from a command's arguments, and return them by axis; unused axes are left out."""
+    """Remove these options from a command's arguments, and return their names by axis, omitting unused axes."""
     asked = {axis: given.pop(f"only_{axis}") for axis in AXES}
     return {axis: names for axis, names in asked.items() if names}

@@ -138,7 +138,7 @@ class RunProgress:
         )
 
     def block(self, attempts: Sequence[Attempt]) -> None:
-        """Report how many trials of a block are void or failed, and the ratios so far; call it while no trial is measured."""
+        """Report a block's void and failed trials, and the ratios so far; call it while no trial is measured."""
         if not attempts:
             return
         void = [attempt for attempt in attempts if attempt.outcome == "void"]
@@ -199,7 +199,7 @@ class RunProgress:
         )
 
     def _following(self, trial: Trial) -> str:
-        """Return the name of the next trial that is not done, "" if there is none; repeated trials end a block."""
+        """Return the next trial without an attempt in this session, or ""; further attempts end a block."""
         waiting = (one for one in self._trials if one.id not in self._done and one.id != trial.id)
         following = next(waiting, None)
         return "" if following is None else short_name(following)

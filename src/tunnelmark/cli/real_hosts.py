@@ -25,7 +25,7 @@ INVENTORY = "inventory"
 
 
 def labs(on: Inventory | None, *, node_cores: int = 1) -> SshLabs | LabClient:
-    """Return labs on the hosts of an inventory; if `on` is None, on this machine, with `node_cores` cores for each node."""
+    """Return labs on the hosts of an inventory; if None, on this machine, with `node_cores` cores for each node."""
     return SshLabs(on) if on is not None else LabClient(node_cores=node_cores)
 
 

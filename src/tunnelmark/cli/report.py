@@ -111,7 +111,7 @@ def show_beside(folders: Mapping[str, Path], console: Console) -> None:
 
 
 def show(folder: Path, console: Console, parts: Sequence[str] = (), *, failures: Console | None = None) -> int:
-    """Analyse a results folder, print its tables and those of `parts`, and write its reports; return 1 if a gate failed.
+    """Analyse a results folder, print its tables and those of `parts`, write its reports; return 1 if a gate failed.
 
     Failed gates are repeated at the end, on the console `failures` if it is given.
     """

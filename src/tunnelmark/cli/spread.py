@@ -36,7 +36,7 @@ STEAL = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """How blocks are measured. `wait`: only on workers without much other work. `measure`: measure the machines, too."""
+    """How blocks are measured. `wait`: only on workers with little other work. `measure`: measure the machines, too."""
 
     wait: bool = True
     measure: bool = True
@@ -61,7 +61,7 @@ def begin(study: Study, folder: Path, where: Where, kernels: Sequence[str], cons
             "rate = 'auto' means another rate on each machine, and blocks of one study must mean the same",
             hint="state one that every machine carries, such as --rate '200 Mbit/s'; `tunnelmark doctor --measure` says what one does",
         )
-    if kernels == ("",):  # all workers boot the newest kernel that this machine finds
+    if kernels == ("",):  # all workers boot the distribution's kernel that is current here
         kernels = (asyncio.run(kernel.current()),)
     asks = task_of(study, None, tuple(kernels))
     asked = {key: value for key, value in asdict(asks).items() if key != "inputs"}
@@ -131,7 +131,7 @@ class _Listener:
         self._begun = time.monotonic()
 
     def fit(self, found: WorkerFacts, taken: Sequence[WorkerFacts]) -> str:
-        """Return why a worker may not measure: other programs, a machine that measures already, or other work; "" if it may."""
+        """Return why a worker may not measure (other programs, a busy machine, or much other work); "" if it may."""
         if self._first is None:
             self._first = found
         elif found.programs != self._first.programs:

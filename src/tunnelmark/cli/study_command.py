@@ -1,4 +1,4 @@
-"""`tunnelmark study`: the published studies that tunnelmark repeats, what they claim, and what a run says of each claim."""
+"""`tunnelmark study`: shows published studies that tunnelmark repeats, their claims, and a run's verdict on each."""
 
 from __future__ import annotations
 

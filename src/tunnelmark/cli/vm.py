@@ -84,7 +84,7 @@ def of_results(folder: Path) -> tuple[str, ...]:
 
 
 def places(folder: Path, kernels: Sequence[str]) -> Mapping[Path, str]:
-    """Return a folder for each kernel: `folder` itself, or for several kernels a subfolder of it for each."""
+    """Return the kernels by results folder: `folder` itself, or for several kernels a subfolder of it for each."""
     return {folder / f"linux-{release}": release for release in kernels} if len(kernels) > 1 else {folder: kernels[0]}
 
 
@@ -129,7 +129,7 @@ def study(
 def check_link(
     request: Mapping[str, Any], inputs: Mapping[str, str], folder: Path, release: str, console: Console
 ) -> tuple[LinkCheck, dict[str, Any]]:
-    """Check a link in a guest with the kernel `release`. Return the check and the guest's facts; raw output is in `folder`."""
+    """Check a link in a guest with the kernel `release`. Return check and guest's facts; raw output: `folder`."""
 
     def files(place: Path) -> None:
         write_inputs(inputs, place / "inputs")
@@ -146,7 +146,7 @@ async def _ask(
     files: Callable[[Path], None] | None = None,
     view: ProgressView | None = None,
 ) -> dict[str, Any]:
-    """Boot a guest, have it carry out the request, and end it. Return its answer, or raise the error that it reports."""
+    """Boot a guest, have it carry out the request, and end it. Return its answer; raise the error that it reports."""
     folder = folder.resolve()
     logs = next(path for number in range(1, 1000) if not (path := _logs(folder, number)).exists())
     place = logs / _REQUEST
@@ -213,7 +213,7 @@ def words(facts: Mapping[str, Any]) -> str:
 
 
 def _hardware(accelerator: qemu.Accelerator) -> Hardware:
-    """Return up to four cores with KVM; else one core whose clock counts instructions: timing does not need the host's."""
+    """Return up to `_CORES` cores with KVM; else one with a clock that counts: its timing is not the host's."""
     if accelerator == "kvm":
         return Hardware(cores=min(_CORES, host.cores()), memory=_MEMORY)
     return Hardware(cores=1, memory=_MEMORY, virtual_clock=True)
