@@ -74,7 +74,7 @@ def _measure() -> Measured:
 
 
 def _advised(check: Check, parts: Mapping[str, Requirement]) -> Check:
-    """Return the check; its hint is another one for a missing VPN that only its makers distribute."""
+    """Return the check; if it misses a VPN that only its makers distribute, the hint says how to get it."""
     if check.group != "vpns" or check.state != "warn":
         return check
     return replace(check, hint=from_makers(parts[check.name]) or check.hint)

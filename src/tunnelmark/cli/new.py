@@ -1,4 +1,4 @@
-"""`tunnelmark new`: writes a profile, topology, workload, driver or CI workflow to start from, and prints next steps."""
+"""`tunnelmark new`: writes a new profile, topology, workload, driver or CI workflow, and prints the next steps."""
 
 from __future__ import annotations
 

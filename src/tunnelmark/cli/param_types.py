@@ -35,7 +35,7 @@ class Name(click.ParamType[str]):
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Return the known names that begin with `incomplete`; if none does, with `path`, the shell completes a path."""
+        """Return the known names that begin with `incomplete`; if none does, the shell completes a path (`path`)."""
         before, join, begun = incomplete.rpartition(self._joined) if self._joined else ("", "", incomplete)
         try:
             items = [CompletionItem(before + join + name) for name in self._known() if name.startswith(begun)]

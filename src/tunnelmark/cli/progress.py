@@ -165,7 +165,7 @@ class RunProgress:
         self._view.take(replace(self._plan(), added="void", block=trials[0].block, count=len(trials)))
 
     def longer(self, trials: Sequence[Trial]) -> None:
-        """Add the trials of blocks that the run adds by itself; the reason was printed with that decision."""
+        """Count and report the trials of blocks that the run adds by itself; the decision has printed the reason."""
         self._trials += trials
         self._blocks = max(self._blocks, *(trial.block for trial in trials))
         self._view.take(replace(self._plan(), added="more", block=trials[0].block, count=len(trials)))
@@ -199,7 +199,7 @@ class RunProgress:
         )
 
     def _following(self, trial: Trial) -> str:
-        """Return the next trial without an attempt in this session, or ""; further attempts end a block."""
+        """Return the next trial without an attempt in this session, or ""; repeats come last in a block."""
         waiting = (one for one in self._trials if one.id not in self._done and one.id != trial.id)
         following = next(waiting, None)
         return "" if following is None else short_name(following)

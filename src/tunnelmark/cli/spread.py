@@ -28,10 +28,10 @@ from tunnelmark.record.results import INPUTS
 from tunnelmark.units import clock
 
 BUSY = 0.5
-"""A worker is left out if other work takes more cores than that when it joins, except for blocks on counted time."""
+"""A worker is left out if other work takes more cores when it joins; not on counted time or with `--no-wait`."""
 
 STEAL = 0.1
-"""A worker is left out if its hypervisor takes away more than this share of its cores when it joins."""
+"""A worker is left out, as for `BUSY`, if its hypervisor takes away more than this share of its cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class _Listener:
         self._begun = time.monotonic()
 
     def fit(self, found: WorkerFacts, taken: Sequence[WorkerFacts]) -> str:
-        """Return why a worker may not measure (other programs, a busy machine, or much other work); "" if it may."""
+        """Return why a worker may not measure (other programs, its machine measures already, other work), "" if it may."""
         if self._first is None:
             self._first = found
         elif found.programs != self._first.programs:
