@@ -131,7 +131,7 @@ class _Listener:
         self._begun = time.monotonic()
 
     def fit(self, found: WorkerFacts, taken: Sequence[WorkerFacts]) -> str:
-        """Return why a worker may not measure (other programs, its machine measures already, other work), "" if it may."""
+        """Return why a worker may not measure (other programs, machine measures already, other work), "" if it may."""
         if self._first is None:
             self._first = found
         elif found.programs != self._first.programs:
