@@ -25,16 +25,12 @@ UNVERIFIED = "`tunnelmark check-link PROFILE` shows every line; keep the machine
 
 
 def folder_of(trial: str, number: int) -> str:
-    """Return the name of the folder for an attempt's raw output: the trial's id; from the second attempt on,
-    `id~number`.
-    """
+    """Return the name of the folder for an attempt's raw output: the trial's id; from the second on, `id~number`."""
     return trial if number == 1 else f"{trial}~{number}"  # no name in an id has this sign
 
 
 def stem(message: str) -> str:
-    """Return the message with its numbers replaced by "…", so that attempts that ended for one reason have the same
-    text.
-    """
+    """Return the message with "…" for its numbers, so that attempts that ended for one reason have the same text."""
     return _FIGURES.sub("…", message)
 
 
@@ -119,7 +115,5 @@ class Attempt:
 
     @property
     def wanting(self) -> bool:
-        """Whether the laboratory is to blame that a primary value is missing. False for a failure, which is the
-        VPN's.
-        """
+        """Whether the laboratory is to blame for a missing primary value. False for a failure, which is the VPN's."""
         return self.outcome == "void" or (self.outcome == "ok" and self.graded is not None and self.graded.wanting)

@@ -34,9 +34,7 @@ class ClockCourse:
     end: int
 
     def ours(self, stamps: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Convert timestamps (ns) of the node's CLOCK_REALTIME to the command's; the offset is interpolated
-        linearly.
-        """
+        """Convert timestamps (ns) of the node's CLOCK_REALTIME to the command's; offsets are interpolated linearly."""
         first, last = self.before.realtime, self.after.realtime
         share = (stamps - first - self.begin) / max(self.end - self.begin, 1)
         moved: npt.NDArray[Any] = stamps - first - np.rint((last - first) * np.clip(share, 0.0, 1.0)).astype(np.int64)
@@ -44,9 +42,7 @@ class ClockCourse:
 
     @property
     def error(self) -> int:
-        """By how many nanoseconds a result of `ours` may be wrong. If the clock was set meanwhile, its whole change
-        counts.
-        """
+        """By how many nanoseconds `ours` may be wrong. If the clock was set meanwhile, its whole change counts."""
         change = abs(self.after.realtime - self.before.realtime)
         each = self.before.error, self.after.error
         slewed = SLEW * (self.end - self.begin) + sum(each)
@@ -54,17 +50,13 @@ class ClockCourse:
 
 
 def apart(offsets: Iterable[ClockOffset]) -> float:
-    """Return by how many seconds CLOCK_MONOTONIC of any two of these nodes may differ at most; 0 if there are no
-    nodes.
-    """
+    """Return by how many seconds CLOCK_MONOTONIC of any two of these nodes may differ at most; 0 without nodes."""
     bounds = [(each.monotonic - each.error, each.monotonic + each.error) for each in offsets]
     return (max(high for _, high in bounds) - min(low for low, _ in bounds)) / 1e9 if bounds else 0.0
 
 
 def rounded_up(seconds: float) -> float:
-    """Round an error in seconds up to 1, 2 or 5 times a power of ten in microseconds, so that few values occur; 0 stays
-    0.
-    """
+    """Round an error in seconds up to 1, 2 or 5 times a power of ten in µs, so that few values occur; 0 stays 0."""
     if seconds <= 0:
         return 0.0
     decade = 1e-6

@@ -26,8 +26,7 @@ def bound(profile: Profile) -> float:
 
 _RECEIVING = ("rx_dropped", "socket_dropped")
 _SENDING = ("tx_dropped", "refused")
-"""Counters of packets that a port sends to its node. Packets to a node whose interface is down are counted here,
-too."""
+"""Counters of packets that a port sends to its node. Packets to a node whose interface is down count here, too."""
 
 
 def unplanned(report: Mapping[str, Any], away: Collection[str] = ()) -> int:
@@ -59,9 +58,7 @@ def trouble(reports: Sequence[Mapping[str, Any]], away: Collection[str] = ()) ->
 
 
 def whose(direction: Mapping[str, Any]) -> str:
-    """Say how late a direction's packets were without the machine's pauses; "" if no pause explains any of the
-    lateness.
-    """
+    """Say how late a direction's packets were without the machine's pauses; "" if no pause explains any lateness."""
     late, own = direction["lateness_us"], direction.get("own_lateness_us")
     if own is None or own["max"] >= late["max"]:
         return ""

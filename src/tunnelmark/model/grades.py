@@ -219,9 +219,7 @@ def _cause(what: str, seen: Met, bound: GradeBound) -> str:
 
 
 def _whose(seen: Met) -> str:
-    """Say how late packets were without the machine's pauses, and if the emulator had no real-time priority; else
-    "".
-    """
+    """Say how late packets were without machine pauses, and if the emulator had no real-time priority; else ""."""
     own = "" if seen.own_p99 is None else f"; without the machine's pauses {_ms(seen.own_p99)}"
     return own + (f"; it ran without real-time priority: {seen.priority}" if seen.priority else "")
 

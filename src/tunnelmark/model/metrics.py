@@ -51,13 +51,11 @@ class Metric:
     """The name of the workload's metric that is above zero if the load generator, and not the path, was the limit."""
 
     feels: Feels = "transfer"
-    """How it reacts to late packets or a disturbed machine; most metrics are rates or shares over seconds
-    (`transfer`)."""
+    """How it reacts to late packets or a disturbed machine; most are rates or shares over seconds (`transfer`)."""
 
 
 DRIFT = "drift"
-"""The name of the metric that shows whether a window was stationary; `analyse.steady` marks the windows that were
-not."""
+"""The name of the metric that shows whether a window was stationary; `analyse.steady` marks windows that were not."""
 
 DRIFTS = Metric(
     DRIFT,
@@ -70,9 +68,7 @@ DRIFTS = Metric(
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One value of a metric. `time`: for a value of a series, seconds since the window began; None if it is for the
-    whole.
-    """
+    """One value of a metric. `time`: in a series, seconds since the window began; None if it is for the whole."""
 
     metric: str
     value: float

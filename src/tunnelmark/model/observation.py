@@ -12,8 +12,7 @@ import numpy.typing as npt
 from tunnelmark.model.probe_plan import Pace, Train
 
 RECORDS = np.dtype([("number", "<u4"), ("phase", "<u2"), ("flags", "<u2"), ("sent", "<i8"), ("received", "<i8")])
-"""The record that the prober writes for each received packet (`probe_sender.RECORD`); times in nanoseconds of
-CLOCK_REALTIME."""
+"""The prober's record of each received packet (`probe_sender.RECORD`); times in nanoseconds of CLOCK_REALTIME."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ DIRECT, RELAYED = "path_direct", "path_relayed"
 """The metrics for the bytes, in per cent, that came from the other end itself, and through a third node."""
 
 STRAY = 10.0
-"""From this percentage of bytes on another path on, traffic does not count as taking the path that its arm is named
-by."""
+"""From this percentage of bytes on another path on, traffic does not count as taking the path its arm is named by."""
 
 Look = Mapping[str, float]
 """The shares of one look in per cent, by metric, and its `time` in seconds."""

@@ -50,9 +50,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Train:
-    """A train of packets, faster than the rate: their number, the seconds between two, bytes of content, packets per
-    call.
-    """
+    """A train of packets, faster than the rate: number, seconds between two, bytes of content, packets per call."""
 
     count: int
     interval: float

@@ -14,15 +14,12 @@ from tunnelmark.plan.model import Plan, Trial
 from tunnelmark.plan.order import again, replacement
 
 SHARE = 0.5
-"""How many repeated attempts a run makes at most, as a share of its planned trials: it takes at most half as long
-again."""
+"""How many repeated attempts a run makes at most, as a share of planned trials: it takes at most half as long again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How many attempts a trial has had, and whether one of them settled it: by a usable result, or by the VPN's own
-    failure.
-    """
+    """How many attempts a trial has had, and whether one settled it: by a usable result, or the VPN's own failure."""
 
     count: int
     settled: bool
@@ -56,17 +53,13 @@ class RetryLedger:
         return [trial for trial in trials if not self._of(trial).count]
 
     def wanting(self, trials: Iterable[Trial]) -> list[Trial]:
-        """Return the trials that were attempted, are not settled, and may be attempted again, in the order to try
-        them.
-        """
+        """Return the attempted trials that are not settled and may be attempted again, in the order to try them."""
         most = self._plan.study.attempts
         found = [trial for trial in trials if 0 < self._of(trial).count < most and not self._of(trial).settled]
         return again(self._plan.study, found)[: max(self._spare, 0)]
 
     def replacement(self, number: int) -> list[Trial]:
-        """Return the trials of the replacement block `number` (from 1): all arms of each setting with too few whole
-        blocks.
-        """
+        """Return the trials of replacement block `number` (from 1): all arms of settings with too few whole blocks."""
         study = self._plan.study
         block = replacement(study, number, len(self._plan.trials))
         known = [*self._plan.trials, *(trial for early in range(1, number) for trial in replacement(study, early, 0))]
@@ -78,9 +71,7 @@ class RetryLedger:
         return [trial for trial in block if _setting(trial) in short]
 
     def settled(self, trials: Iterable[Trial]) -> Collection[str]:
-        """Return the ids of the trials that get no other attempt: they are settled, or have had as many as the study
-        allows.
-        """
+        """Return the ids of trials that get no other attempt: they are settled, or had as many as the study allows."""
         return {
             trial.id
             for trial in trials

@@ -26,9 +26,7 @@ TITLES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """The result of a yardstick in nanoseconds: the median (`value`) of its slices, and their quartiles (`low`,
-    `high`).
-    """
+    """The result of a yardstick in nanoseconds: the median (`value`) of its slices, and quartiles (`low`, `high`)."""
 
     value: float
     low: float

@@ -33,9 +33,7 @@ _given_up = threading.Event()
 
 
 def give_up() -> None:
-    """Kill the programs that make assets in other threads, and start no more: the command that needed the assets
-    ends.
-    """
+    """Kill the programs that make assets in other threads, and start no more: the command that needed them ends."""
     _given_up.set()
     for group in tuple(_running):
         with contextlib.suppress(ProcessLookupError):
@@ -103,9 +101,7 @@ def _clear(folder: Path) -> None:
 def _run(
     argv: tuple[str, ...], work: Path, environment: Mapping[str, str], timeout: float
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command to its end. If an error or Ctrl-C ends this call, the command and all that it has started are
-    killed.
-    """
+    """Run a command to its end. If an error or Ctrl-C ends this call, the command and all it has started are killed."""
     process = None
     try:
         with held_back():  # no Ctrl-C until the process to be killed is known

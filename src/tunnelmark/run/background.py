@@ -28,9 +28,7 @@ async def background(*work: Coroutine[Any, Any, Any]) -> AsyncIterator[tuple[asy
 
 
 async def together(*work: Coroutine[Any, Any, Any]) -> None:
-    """Run all coroutines at the same time and wait for them; the first error cancels the others, and is raised as
-    itself.
-    """
+    """Run all coroutines together and wait for them; the first error cancels the others, and is raised as itself."""
     async with background(*work) as tasks:
         await asyncio.gather(*tasks)
 

@@ -22,8 +22,7 @@ from tunnelmark.run.deployment_steps import FOLDER, STAGING
 from tunnelmark.vpns.base import Converged, Deployment, Driver, Mesh, MeshNode
 
 LEAST_MTU = 576
-"""The size in bytes of IP packets that every host must accept (RFC 1122, 3.3.2): a tunnel with a smaller MTU is
-refused."""
+"""The size in bytes of IP packets that every host must accept (RFC 1122, 3.3.2); a smaller tunnel MTU is refused."""
 
 _ROUTED = 'ip route show dev "$0" | grep -q .'  # an interface that is up and has an address has a route by the kernel
 
@@ -133,9 +132,7 @@ def nested_in(lab: Lab, overhead: int, asked: int | None = None) -> tuple[Mesh, 
 
 
 def _inward(lab: Lab, around: Mesh, made: Deployment, tunnel: Mesh) -> tuple[Command, ...]:
-    """Return the commands that route a tunnel's packets into the one around it, and the answers to the node where that
-    ends.
-    """
+    """Return commands that route a tunnel's packets into the outer one, and the answers to the node where that ends."""
     outer, client = around.hosts
     hub = tunnel.hub
     into, back = made.overlays[client.name].interface, lab.address_towards(outer.name, hub.name)

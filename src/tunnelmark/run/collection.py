@@ -24,9 +24,7 @@ FILE = "watch.cost.json"
 
 @dataclass(slots=True)
 class _Post:
-    """A collector at work: its sampler (None if it was refused), when its next look is due, and its CPU seconds so
-    far.
-    """
+    """A collector at work: its sampler (None if refused), when its next look is due, and its CPU seconds so far."""
 
     collector: Collector
     sampler: Sampler | None = None
@@ -74,9 +72,7 @@ class Collection:
             self._looking = asyncio.create_task(self._look())
 
     async def end(self) -> tuple[Sample, ...]:
-        """Stop all collectors when the traffic is over, and return what was seen; the times of series count from
-        `begin`.
-        """
+        """Stop all collectors after the traffic, and return what was seen; the times of series count from `begin`."""
         found = await self.found()
         notes, limits, samples = concluded(found, self._context.raw)
         self.notes |= notes

@@ -56,9 +56,7 @@ class CollectionOverHosts:
         await self._ask("begin")
 
     async def end(self) -> tuple[Sample, ...]:
-        """Stop all collectors when the traffic is over, and return what was seen; the times of series count from
-        `begin`.
-        """
+        """Stop all collectors after the traffic, and return what was seen; the times of series count from `begin`."""
         answers = await self._ask("end")
         if self._links:
             self.limits |= await self._drops.since()
@@ -81,9 +79,7 @@ class CollectionOverHosts:
         return samples
 
     async def _ask(self, what: str, **fields: Any) -> dict[str, dict[str, Any]]:
-        """Send a request to every host, and return the answers. A host that refuses or is lost does not make a trial
-        fail.
-        """
+        """Send a request to each host, and return the answers. A host that refuses or is lost does not fail a trial."""
         found = {}
         for host, answer in (await self._lab.ask_hosts("collect", what=what, **fields)).items():
             if isinstance(answer, LabError):

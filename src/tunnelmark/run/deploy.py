@@ -107,9 +107,7 @@ async def deploy(
 
 
 def log_end(folder: Path, characters: int = 2000) -> str:
-    """Return the last characters of every daemon's log in a trial's folder, to show why it failed; "" if all are
-    empty.
-    """
+    """Return the end of every daemon's log in a trial's folder, to show why it failed; "" if all are empty."""
     parts = []
     for path in sorted(folder.glob("daemon.*.log")):
         if text := path.read_text(errors="replace").strip():

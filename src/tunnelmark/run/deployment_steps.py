@@ -43,9 +43,7 @@ class DeploymentSteps:
         self._logs_are = logs_are
 
     async def stage(self, commands: Sequence[Sequence[str]]) -> None:
-        """Run the operator's commands one after the other in the staging folder; SetupFailed if one fails, with its
-        name.
-        """
+        """Run the operator's commands in turn in the staging folder; SetupFailed if one fails, with its name."""
         if commands:
             await self._lab.middle.write(str(STAGING / ".keep"), "")
         for argv in commands:

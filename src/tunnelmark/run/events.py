@@ -196,9 +196,7 @@ class _Hand:
         await self.links.up_all()
 
     def _relay(self, node: str) -> str:
-        """Return the relay, which a node without UDP still reaches by UDP; "" if the relay is the node itself, or an
-        end.
-        """
+        """Return the relay, which a node without UDP still reaches by UDP; "" if it is the node itself, or an end."""
         topology = self.lab.topology
         ends = topology.nodes[0], topology.nodes[-1]
         return topology.relay if topology.relay not in (*ends, node) else ""

@@ -18,8 +18,7 @@ from tunnelmark.lab.labs import Lab
 from tunnelmark.run.collectors import _counts
 
 Programs = Mapping[str, Collection[int]]
-"""By node, the process numbers of programs, as the node counts; they represent all processes of their process
-groups."""
+"""By node, process numbers of programs, as the node counts; they represent all processes of their process groups."""
 
 _AGENT = 1  # the first process of a node is the lab's
 

@@ -60,9 +60,7 @@ class HostCollections:
         return {}
 
     async def _machine(self, lab: HostLab) -> dict[str, float]:
-        """Return what this host did besides the lab since `begin`, and its pauses (see `Attempt.host`); {} without
-        `begin`.
-        """
+        """Return what this host did besides the lab since `begin`, and pauses (`Attempt.host`); {} without `begin`."""
         if (before := self._before.pop(lab.name, None)) is None:
             return {}
         after, seen = interference.glance(lab.cpu_seconds()), await lab.seen()

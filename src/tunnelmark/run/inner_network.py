@@ -69,9 +69,7 @@ def _vxlan(node: str, overlay: Mapping[str, _Address], inner: InnerNetwork, size
 
 
 def _geneve(node: str, overlay: Mapping[str, _Address], inner: InnerNetwork, size: int) -> Iterator[_Words]:
-    """Make one Geneve interface with a route to each node: Linux's geneve has one remote or none, and learns
-    nothing.
-    """
+    """Make one Geneve interface and a route to each node: Linux's geneve has at most one remote, and learns nothing."""
     name, inside = INTERFACES[inner.kind], addresses(overlay, ipv6=inner.ipv6)
     places = {each: place for place, each in enumerate(overlay, start=1)}
     device = ("address", _ethernet(places[node]), "type", "geneve", "external", "dstport", str(PORTS["geneve"]))

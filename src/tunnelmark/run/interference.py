@@ -31,9 +31,7 @@ class Glance:
 
 
 def glance(lab: float | None) -> Glance:
-    """Read the machine's counters now. `lab`: the CPU seconds that the lab's control groups have used; None if
-    unknown.
-    """
+    """Read the machine's counters now. `lab`: CPU seconds that the lab's control groups have used; None if unknown."""
     tick = os.sysconf("SC_CLK_TCK")
     # proc_stat(5): user nice system idle iowait irq softirq steal
     user, nice, system, _, _, irq, soft, steal = (int(x) / tick for x in _STAT.read_text().split("\n")[0].split()[1:9])

@@ -25,14 +25,12 @@ _TRIED = (Rate(100_000_000), Rate(10_000_000))
 """Rates that are tried for a link without a rate: that of the profile fast-ethernet, and a tenth of it."""
 
 _LIGHT = Rate(4_000_000)
-"""The least load in bit/s of UDP payload, in packets of _SIZE bytes: enough packets for a 99th percentile of
-lateness."""
+"""The least load in bit/s of UDP payload, in packets of _SIZE bytes: enough for a 99th percentile of lateness."""
 
 _SIZE = 1200
 
 _BULK = ("bit/s", "packets/s")
-"""Units of rates. A workload with a metric in one of them that states no offered load sends as fast as the path
-allows."""
+"""Units of rates. A workload with a metric in them that states no offered load sends as fast as the path allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +86,7 @@ def load_of(study: Study, workloads: Mapping[str, Workload[Any]]) -> StudyLoad:
 
 
 async def examine(labs: Labs, topology: Topology, profile: Profile, load: StudyLoad) -> Fitness:
-    """Test a link up to `capacity.TIMES` times; one good test is enough, because what a machine does once, it can
-    do.
-    """
+    """Test a link up to `capacity.TIMES` times; one good test is enough: what a machine does once, it can do."""
     if backends.backend_of(profile) == "netem" or (profile.only_shaped and not (profile.rate and load.bulk)):
         return Fitness(profile.name, "fits", "nothing of it depends on this machine's speed alone")
     looks: list[CapacityLook] = []

@@ -138,9 +138,7 @@ class _Look:
 
     @property
     def started(self) -> int:
-        """The latest time at which the first link's emulator may have been started: its report may have arrived
-        late.
-        """
+        """The latest time at which the first link's emulator may have been started: its report may have come late."""
         return self.come - 1000 * int(self.reports[0]["elapsed_us"])
 
     def packets(self, target: str) -> int:

@@ -51,9 +51,7 @@ class Clock:
 
     @contextmanager
     def phase(self, name: str, shown: str = "") -> Iterator[None]:
-        """Add the seconds that the `with` block takes to a phase, even if it raises. `shown`:
-        the name that progress shows.
-        """
+        """Add the seconds of the `with` block to a phase, even if it raises. `shown`: the name that progress shows."""
         begun = time.monotonic()
         self.told(shown or name)
         try:
@@ -256,9 +254,7 @@ def _check_workload_sockets(used: Sequence[str], wanted: str) -> None:
 
 
 def _check_sender(starved: str, outside: str) -> None:
-    """Raise TrialVoid if the sender did not reach its rate and `outside` of its node there is a reason; else it is a
-    result.
-    """
+    """Raise TrialVoid if the sender missed its rate and there is a reason `outside` its node; else it is a result."""
     if starved and outside:
         raise TrialVoid(f"{starved}: {outside}", hint="ask for a lower rate, or try on a quiet machine")
 

@@ -29,9 +29,7 @@ def check(deployment: Deployment) -> None:
 
 
 class Interfaces:
-    """Tells interfaces that a VPN has made from those of the lab's nodes. `expected`: by node, the interface that it
-    should make.
-    """
+    """Tells a VPN's interfaces from those of the lab's nodes. `expected`: by node, the interface it should make."""
 
     def __init__(self, lab: Lab, expected: Mapping[str, str]) -> None:
         self._lab = lab
@@ -44,9 +42,7 @@ class Interfaces:
             self._before.setdefault(node, await self._names(node))
 
     async def unless_misnamed(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Wait for `work`, and return its result; NotReady as soon as a VPN is up on another interface than the
-        expected one.
-        """
+        """Wait for `work`, and return its result; NotReady once a VPN is up on another interface than expected."""
         async with background(work, self._watch()) as (task, watch):
             await asyncio.wait([task, watch], return_when=asyncio.FIRST_COMPLETED)
             if watch.done() and not task.done():

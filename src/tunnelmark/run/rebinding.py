@@ -24,9 +24,7 @@ _HINT = "the event could not be done as asked: it needs nft(8), and CONFIG_NF_CT
 
 
 def routers_of(lab: Lab, node: str) -> tuple[Router, ...]:
-    """Return the routers that translate a node's address on its paths to other nodes; WorkloadFailed if there are
-    none.
-    """
+    """Return the routers that translate a node's address on paths to other nodes; WorkloadFailed if there are none."""
     topology = lab.topology
     names = {name for other in topology.nodes if other != node for name in translators(topology, node, other)}
     if not names:

@@ -45,9 +45,7 @@ class ProgressListener(Protocol):
         """A trial begins."""
 
     def phase(self, trial: Trial, name: str) -> None:
-        """A trial enters a phase (`model.attempt.PHASES`): the one that has begun, or one that is prepared for
-        later.
-        """
+        """A trial enters a phase (`model.attempt.PHASES`): the one that has begun, or one prepared for later."""
 
     def end(self, attempt: Attempt) -> None:
         """An attempt at a trial has ended, and is written to the disk."""
@@ -59,9 +57,7 @@ class ProgressListener(Protocol):
         """A replacement block with these trials is added, because some blocks lack results."""
 
     def longer(self, trials: Sequence[Trial]) -> None:
-        """Blocks with these trials are added to the plan, because its ratios are not precise yet or there is time
-        left.
-        """
+        """Blocks with these trials are added to the plan: its ratios are not precise yet, or there is time left."""
 
 
 class LinkStates(Protocol):

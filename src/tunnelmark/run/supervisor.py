@@ -81,9 +81,7 @@ class DaemonSupervisor:
             ) from None
 
     async def kill(self, which: Callable[[Daemon], bool]) -> None:
-        """Kill the chosen daemons as a crash would, and wait for their ends; `unless_dead` does not report these
-        ends.
-        """
+        """Kill the chosen daemons like a crash, and wait for their ends; `unless_dead` does not report these ends."""
         ending = [running for running in self._running if which(running.daemon)]
         self._running = [running for running in self._running if running not in ending]
         self._change()

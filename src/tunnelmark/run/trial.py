@@ -166,16 +166,12 @@ class PreparedTrial:
         return error
 
     def _unasked(self, error: TrialError) -> bool:
-        """Whether nothing has checked yet if the link or the machine caused this error: `measure` does so if traffic
-        failed.
-        """
+        """Whether nothing has checked yet if link or machine caused this error: `measure` does so if traffic failed."""
         before = isinstance(error, WorkloadFailed) and not self._evidence.host
         return before or isinstance(error, (NotReady, SetupFailed, DaemonDied))
 
     async def _spoilt(self) -> str:
-        """Say what the links or the machine did since the trial began that may explain any failure; "" if nothing
-        does.
-        """
+        """Say what the links or machine did since the trial began that may explain any failure; "" if nothing does."""
         if self._lab is None:
             return ""
         try:

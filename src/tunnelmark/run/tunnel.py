@@ -169,9 +169,7 @@ class RunningDeployment:
         )
 
     async def unless_dead(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Wait for `work`, and return its result. DaemonDied as soon as a daemon ends by itself (not by `restart` or
-        `stop`).
-        """
+        """Wait for `work`, and return its result. DaemonDied once a daemon ends by itself (not `restart` or `stop`)."""
         return await self._supervisor.unless_dead(work)
 
     async def restart(self, node: str, *, fresh: bool = False, patience: float = STEP_TIMEOUT) -> None:
@@ -295,9 +293,7 @@ class RunningDeployment:
         )
 
     async def _read_address(self, node: str, interface: str, deadline: float) -> IPv4Address | IPv6Address:
-        """Wait until the interface has a global address, and return the first one: some VPNs choose addresses
-        themselves.
-        """
+        """Wait until the interface has a global address; return the first: some VPNs choose addresses themselves."""
         while time.monotonic() < deadline:
             shown = await self._lab.nodes[node].run(["ip", "-o", "addr", "show", "dev", interface, "scope", "global"])
             words = shown.stdout.split()
@@ -310,9 +306,7 @@ class RunningDeployment:
         )
 
     async def _ask_often(self, node: str, timeout: float) -> list[str]:
-        """Wait for the overlay interface, let it send neighbour requests as often as pings; return the settings
-        before.
-        """
+        """Wait for the overlay interface, let it send neighbour requests as often as pings; return the old settings."""
         # It waits longer than its caller, which waits for the answers: the caller's error says more.
         await self._lab.nodes[node].until({"kind": "interface", "name": self.interface[node]}, timeout + STEP_TIMEOUT)
         return await self._ask(node, str(_ASK_EVERY), str(_ASK_TIMES))

@@ -35,9 +35,7 @@ class _Started:
 
 
 class WorkloadRunner:
-    """Runs the programs of one trial's workload. Its methods raise WorkloadFailed with the reason, or NodeGone if a
-    node ended.
-    """
+    """Runs one trial's workload. Its methods raise WorkloadFailed with the reason, or NodeGone if a node ended."""
 
     def __init__(self, lab: Lab, tunnel: RunningDeployment, traffic: Traffic, raw: Path, recipe: str = "") -> None:
         self._lab = lab
@@ -49,9 +47,7 @@ class WorkloadRunner:
         self._client: Process | None = None
 
     async def serve(self) -> None:
-        """Write the files, run the set-up, and start the servers one after the other, each when the one before is
-        ready.
-        """
+        """Write the files, run the set-up, and start the servers in turn, each when the one before is ready."""
         traffic = self._traffic
         for file in traffic.files:
             await self._lab.nodes[file.node].write(str(file.path), file.content, file.mode)
@@ -100,9 +96,7 @@ class WorkloadRunner:
         return found
 
     def outputs(self) -> dict[str, str]:
-        """Return what each program printed, by its name; and the files of events (EVENTS) and of paths (PATH_LOOKS), if
-        any.
-        """
+        """Return by name what each program printed, and the files of events (EVENTS) and paths (PATH_LOOKS), if any."""
         programs = (*self._traffic.servers, *self._traffic.extra_clients, self._traffic.client)
         printed = {one.name: self._file(one).read_text(errors="replace") for one in programs}
         for name, file in ((EVENTS, EVENTS), (PATH_LOOKS, traffic_path.FILE)):
@@ -212,9 +206,7 @@ class WorkloadRunner:
 
 
 async def _ended(client: Process, events: asyncio.Future[None]) -> None:
-    """Wait until the client ends. An error of an event meanwhile is raised; events that take longer are not waited
-    for.
-    """
+    """Wait until the client ends. An error of an event meanwhile is raised; events that take longer are not awaited."""
     async with background(client.wait()) as (end,):
         both: set[asyncio.Future[Any]] = {end, events}
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)

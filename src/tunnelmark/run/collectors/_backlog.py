@@ -14,9 +14,7 @@ Bytes that never appear inside, such as headers and a VPN's own packets, are for
 
 
 class Backlog:
-    """The bytes of the last looks at one end that may still appear inside: those that came directly, and through a
-    third node.
-    """
+    """Bytes of the last looks at an end that may still appear inside: those that came directly, and by a third node."""
 
     def __init__(self) -> None:
         self._looks: deque[tuple[float, float]] = deque(maxlen=KEPT)

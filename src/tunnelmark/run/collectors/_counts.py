@@ -62,9 +62,7 @@ def wire_packets(card: str, passed: Mapping[str, TrafficCounts]) -> dict[str, fl
 
 
 def for_each_packet(seen: Collected, done: str, metric: str) -> Collected:
-    """For each end, divide the value `done` of the sums by the end's wire packets, and return it as a sample of
-    `metric`.
-    """
+    """For each end, divide the sum `done` by the end's wire packets, and return it as a sample of `metric`."""
     samples, notes = list[Sample](), dict[str, str]()
     for end in ("source", "target"):
         if f"{done}{end}" not in seen.sums:
@@ -171,18 +169,14 @@ def memory(processes: Iterable[int], proc: Path = _PROC) -> Memory:
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """Numbers of context switches: the process waited (`voluntary`), or the kernel took the core away
-    (`involuntary`).
-    """
+    """Numbers of context switches: the process waited (`voluntary`), or the kernel took its core (`involuntary`)."""
 
     voluntary: int
     involuntary: int
 
 
 def switches(processes: Iterable[int]) -> Switches:
-    """Return the context switches of all threads of some processes up to now; those of threads that have ended are
-    missing.
-    """
+    """Return the context switches of all threads of some processes up to now; those of ended threads are missing."""
     totals = {"voluntary": 0, "nonvoluntary": 0}
     for process in processes:
         try:

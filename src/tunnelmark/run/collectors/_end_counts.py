@@ -15,9 +15,7 @@ _UNDERLAY = "eth"  # what the lab's names of underlay interfaces begin with
 
 
 class EndCounts:
-    """Reads the counters by the names of the module `limits`; where `limits` has a mean size or `wire_`, they are
-    bytes.
-    """
+    """Reads the counters by the names of module `limits`; where `limits` has a mean size or `wire_`, they are bytes."""
 
     def __init__(self, context: CollectorContext) -> None:
         """Note which UDP sockets are the VPN's: make it while nothing but the VPN's daemons runs on the nodes."""

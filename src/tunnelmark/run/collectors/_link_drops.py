@@ -51,9 +51,7 @@ class LinkDrops:
         return found
 
     def _senders(self, ports: Mapping[str, object], receiver: str) -> Sequence[str]:
-        """Return the ends whose packets the middle node sends to `receiver` on a link; if that is an end, it is the
-        other end.
-        """
+        """Return the ends whose packets the middle node sends to `receiver`; if that is an end, it is the other end."""
         if (own := self._ends.get(receiver)) is not None:
             return (_OTHER[own],)
         others = [node for node in ports if node != receiver]

@@ -55,9 +55,7 @@ def softnet_drops(text: str) -> dict[int, int]:
 
 
 def idle(text: str, tick: int) -> dict[int, tuple[float, float]]:
-    """Return by core the seconds that it was idle (idle, iowait), and that the hypervisor took (steal), from
-    /proc/stat.
-    """
+    """Return by core the seconds it was idle (idle, iowait), and those the hypervisor took (steal), from /proc/stat."""
     found = {}
     for line in text.splitlines():
         if match := re.match(r"cpu(\d+) ", line):

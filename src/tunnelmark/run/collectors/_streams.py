@@ -16,9 +16,7 @@ _NOTHING = 0.01
 
 
 def running(rates: Sequence[float]) -> slice:
-    """Return the slice from the first to the last rate above 1 % of the largest; the whole sequence if there is no
-    traffic.
-    """
+    """Return the slice from the first to the last rate above 1 % of the largest; the whole sequence without traffic."""
     least = _NOTHING * max(rates, default=0.0)
     places = [place for place, rate in enumerate(rates) if rate > least]
     return slice(places[0], places[-1] + 1) if places else slice(None)

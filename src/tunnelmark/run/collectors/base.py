@@ -41,8 +41,7 @@ class ObservedNode:
     """The cores that it runs on; for the middle node, only the cores that no node but the links uses."""
 
     headers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """By underlay interface: how many bytes of Ethernet header it counts for each received, and for each sent
-    packet."""
+    """By underlay interface: how many bytes of Ethernet header it counts for each received and each sent packet."""
 
     interface: str = ""
     """The interface that workloads use."""
@@ -51,8 +50,7 @@ class ObservedNode:
     """Its address on that interface."""
 
     senders: Mapping[str, str] = field(default_factory=dict)
-    """For an end of the traffic, by underlay address: the node or router to which traffic from that address is
-    attributed."""
+    """For an end of the traffic, by underlay address: the node or router to which traffic from there is attributed."""
 
 
 class LinkCounters(Protocol):
@@ -80,8 +78,7 @@ class CollectorContext:
     """The node that the links run through; None if it is on another host."""
 
     card: str = "none"
-    """What the nodes' cards do, by the profile. If they split super-packets, an interface counts a super-packet as
-    one."""
+    """What the nodes' cards do, by the profile. If they split super-packets, an interface counts each as one."""
 
     links: LinkCounters | None = None
     """Counters of the links; None on a host of an inventory, where the command reads them itself."""
@@ -97,9 +94,7 @@ class CollectorContext:
 
     @property
     def ends(self) -> dict[str, str]:
-        """The nodes whose cost is reported, by the end of a metric's name: `source` and `target`, as far as they are
-        here.
-        """
+        """The nodes whose cost is reported, by the end of a metric's name: `source` and `target`, if they are here."""
         both = {"source": self.source, "target": self.target}
         return {end: node for end, node in both.items() if node in self.nodes}
 
@@ -129,9 +124,7 @@ class CollectorContext:
         return tuple(found)
 
     def proc(self, node: str, path: str) -> str:
-        """Return the text of a file of the agent's /proc folder, such as the node's `net/dev`; OSError if it does not
-        exist.
-        """
+        """Return the text of a file of the agent's /proc, such as the node's `net/dev`; OSError if it is missing."""
         return Path(f"/proc/{self.nodes[node].agent}", path).read_text()
 
     def now(self) -> float:
@@ -199,8 +192,7 @@ class Turn(IntEnum):
     """For collectors that take up to seconds to begin and to end."""
 
     SOCKETS = 1
-    """For collectors with packet sockets, which take tens of milliseconds to close, whose figures do not depend on
-    time."""
+    """For collectors with packet sockets, which take tens of ms to close, whose figures do not depend on time."""
 
     TIMED_SOCKETS = 2
     """For collectors with packet sockets that divide by time: they end before the others close their sockets."""
@@ -232,15 +224,13 @@ class Collector:
     """True if it is used by studies that name no collectors."""
 
     looks_at: Literal["all", "ends", "source", "machine"] = "ends"
-    """What it looks at. If nodes are on several hosts, it runs on each host that has such nodes; a "machine" one on
-    none."""
+    """What it looks at. If nodes are on several hosts, it runs on each that has such nodes; a "machine" one on none."""
 
     turn: Turn = Turn.QUICK
     """Its place in the order in which a trial's collectors begin."""
 
     conclude: Callable[[Collected], Collected] | None = None
-    """Makes further samples and notes from what was seen on all hosts, for metrics that need counters of several
-    nodes."""
+    """Makes more samples and notes from what was seen on all hosts, for metrics that need several nodes' counters."""
 
 
 def both(

@@ -72,8 +72,7 @@ METRICS = (
 EVERY = 0.5
 
 LEAST, FEW = 1_000_000, 1000
-"""The least bytes through the overlay, and packets on the underlay, for which a cost is reported: with fewer, most of
-it is what the nodes do anyway."""
+"""The least overlay bytes and underlay packets for which a cost is reported: fewer mostly show what nodes do anyway."""
 
 TOO_LITTLE = "less than 1 MB passed the overlay"
 TOO_FEW = "fewer than 1,000 packets passed the underlay"
@@ -205,9 +204,7 @@ class _Cpu:
 
     @staticmethod
     def _cpu(before: _Look, after: _Look, node: str) -> float:
-        """Return a node's CPU in milliseconds per second; the kernel's work is included on cores that only this node
-        uses.
-        """
+        """Return a node's CPU in ms per second; the kernel's work is included on cores that only this node uses."""
         seconds = after.used[node].total - before.used[node].total
         if node in after.kernel:
             seconds += after.kernel[node].since(before.kernel[node]).seconds
@@ -232,9 +229,7 @@ class _Cpu:
 
 
 def conclude(seen: Collected) -> Collected:
-    """Return the CPU per packet of each end, and per gigabyte that of other nodes, of the links, and of shared cores'
-    kernel.
-    """
+    """Return the CPU per packet of each end, and per gigabyte of other nodes, of links, and of shared cores' kernel."""
     sums = seen.sums
     samples, notes = list[Sample](), dict[str, str]()
     for end in ("source", "target"):

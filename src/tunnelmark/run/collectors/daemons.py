@@ -31,9 +31,7 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class NodeCpu:
-    """CPU seconds of a node up to now: of each daemon that still runs (by process), of the agent, and of the control
-    group.
-    """
+    """CPU seconds of a node so far: of each daemon that still runs (by process), the agent, and the control group."""
 
     daemons: Mapping[int, float]
     agent: float

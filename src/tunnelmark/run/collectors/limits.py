@@ -74,9 +74,7 @@ class _Look:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """CPU seconds up to now: of tasks by node, of softirq work by core, and of softirq work that is billed nowhere, by
-    core.
-    """
+    """CPU seconds so far: of tasks by node, of softirq work by core, and of softirq work billed nowhere, by core."""
 
     tasks: dict[str, float]
     softirqs: dict[int, float]
@@ -153,9 +151,7 @@ class _Limits:
         return (max(sent, key=lambda end: sent[end]),) if any(sent.values()) else tuple(sent)
 
     def _core(self, before: _Look, after: _Look, end: str) -> float:
-        """Return the share of the time, without what the hypervisor took, in which the busiest core of a node was not
-        idle.
-        """
+        """Return the share of time, without what the hypervisor took, in which a node's busiest core was not idle."""
         shares = []
         for core in self._context.nodes[self._context.ends[end]].cores:
             if core not in after.rested:
@@ -174,9 +170,7 @@ class _Limits:
         return _with_quotas(used + self._back(before, after, end), before.quotas[end], after.quotas[end])
 
     def _waited(self, before: _Look, after: _Look, end: str) -> float:
-        """Return the share of the time in which a node had work and others had its core, without what a quota held
-        back.
-        """
+        """Return the share of time in which a node had work and others had its core, without what a quota held back."""
         waited, held = after.waited[end] - before.waited[end], after.held[end] - before.held[end]
         return min(max((waited - held) / _took(before, after), 0.0), 1.0)
 
@@ -250,9 +244,7 @@ class _Limits:
         return _Work(tasks, softirq.seconds(), softirq.unbilled())
 
     def _used(self, node: str, work: _Work) -> float:
-        """Return the CPU seconds of a node, of nodes on the same cores, and of these cores' softirq work that is not
-        billed.
-        """
+        """Return the CPU seconds of a node, of nodes on the same cores, and of these cores' unbilled softirq work."""
         tasks = sum(work.tasks.get(name, 0.0) for name in self._sharing[node])
         cores = set(self._context.nodes[node].cores)
         return tasks + sum(counts.get(core, 0.0) for counts in (work.softirqs, work.unbilled) for core in cores)
@@ -273,9 +265,7 @@ class _Limits:
         return 0.0
 
     def _quotas(self, node: str) -> list[tuple[float, _proc.Quota]]:
-        """Return the quotas of a node's control group and of the groups above it, each with the node's share of its
-        `held`.
-        """
+        """Return the quotas of a node's control group and the groups above it, each with the node's share of `held`."""
         top, group = cgroups.find().cpu, self._context.nodes[node].group
         if top is None or group is None:
             return []

@@ -40,8 +40,7 @@ KINDS_OF_DAEMONS = {
     "stacks_receive": "socket receive",
     "stacks_cryptography": "cryptography",
 }
-"""The kinds of the daemons' samples (`model.stack_kinds`) that are reported as metrics, by the metric's name without
-the side."""
+"""The kinds of daemons' samples (`model.stack_kinds`) reported as metrics, by the metric's name without the side."""
 
 PACKAGES = ("linux-perf",)
 """The Debian packages that bring perf."""
@@ -62,8 +61,7 @@ _GO = b"\xff Go buildinf:"
 """What every Go program since Go 1.13 contains (Go's debug/buildinfo)."""
 
 _ALIVE = '[ "$PPID" = "$0" ] && exec "$@"'
-"""A shell script that starts a program, unless the parent died before the kernel was asked to kill it with the
-parent."""
+"""A shell script to start a program, unless the parent died before the kernel was asked to kill it with the parent."""
 
 
 def require() -> None:
@@ -178,9 +176,7 @@ def own_cores(cores: Mapping[str, Sequence[int]], ends: Mapping[str, str]) -> di
 
 
 def unwinding(pids: Iterable[int]) -> str:
-    """Choose how callers are found (a key of UNWINDING): "fp" if any of these processes is a Go program, else
-    "dwarf".
-    """
+    """Choose how to find callers (a key of UNWINDING): "fp" if any of these processes is a Go program, else "dwarf"."""
     return "fp" if any(is_go(Path(f"/proc/{pid}/exe")) for pid in pids) else "dwarf"
 
 
@@ -222,9 +218,7 @@ def fold(data: Path, prefix: Path, own: Mapping[str, Sequence[int]]) -> dict[str
 
 
 def _next(source: int, patience: float, what: str) -> bytes:
-    """Return the next bytes of a pipe, b"" at its end; TimeoutError, which names `what`, if none come for `patience`
-    seconds.
-    """
+    """Return the next bytes of a pipe, b"" at its end; TimeoutError with `what` if none come for `patience` seconds."""
     if not select.select((source,), (), (), patience)[0]:
         raise TimeoutError(f"perf wrote no {what} for {patience:g} s")
     return os.read(source, 1 << 16)
@@ -245,9 +239,7 @@ def _pass_on(source: int, target: int) -> None:
 
 
 def _reap(process: subprocess.Popen[bytes]) -> float:
-    """Wait until a process ends, kill it if that takes more than `_END` seconds, and return the CPU seconds that it
-    used.
-    """
+    """Wait until a process ends, kill it if that takes over `_END` seconds, and return the CPU seconds that it used."""
     deadline = time.monotonic() + _END
     while (ended := os.wait4(process.pid, os.WNOHANG))[0] == 0:
         if time.monotonic() > deadline:

@@ -54,9 +54,7 @@ class _Switches:
 
 
 def conclude(seen: Collected) -> Collected:
-    """Return the context switches per wire packet of each end; if cards split, both ends are needed to count the
-    packets.
-    """
+    """Return context switches per wire packet of each end; if cards split, both ends are needed to count packets."""
     return _counts.for_each_packet(seen, DONE, "switches_per_packet")
 
 

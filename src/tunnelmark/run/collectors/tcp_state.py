@@ -37,9 +37,7 @@ NONE = {"tcp": "the workload uses no TCP over the overlay", "tcp_own": "the VPN 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A TCP connection as `ss -tin` shows it: bytes sent, congestion window in bytes, round-trip time in ms, and
-    counters.
-    """
+    """A TCP connection in `ss -tin`: bytes sent, congestion window in bytes, round-trip time in ms, and counters."""
 
     local: str
     peer: str
@@ -117,9 +115,7 @@ _VALUES: Mapping[str, Callable[[Connection], float]] = {
 
 
 def connections(text: str) -> list[Connection]:
-    """Return the connections in the output of `ss -tinH`, which has two lines for each: its addresses, and its
-    statistics.
-    """
+    """Return the connections in the output of `ss -tinH`: two lines for each, its addresses and its statistics."""
     found, ends = [], ("", "")
     for line in text.splitlines():
         if line[:1].isspace():

@@ -109,9 +109,7 @@ def totals(
 
 
 def shares(bytes_: Mapping[str, float], least: int = LEAST) -> dict[str, float]:
-    """Return the shares in per cent, by metric, of what `totals` counts; {} if fewer than `least` bytes arrived
-    inside.
-    """
+    """Return shares in per cent, by metric, of what `totals` counts; {} if fewer than `least` bytes arrived inside."""
     inside, outside = bytes_["inside"], bytes_["outside"]
     if inside < least or not outside:
         return {}
@@ -123,9 +121,7 @@ def shares(bytes_: Mapping[str, float], least: int = LEAST) -> dict[str, float]:
 
 
 def directly_from(series: Sequence[Sample]) -> float | None:
-    """Return the time from which on all traffic was direct (see `direct_from`), from the series of shares; None if
-    never.
-    """
+    """Return the time from which all traffic was direct (see `direct_from`), by the series of shares; None if never."""
     looks: dict[float, dict[str, float]] = {}
     for sample in series:
         if sample.time is not None:
@@ -196,9 +192,7 @@ class _End:
         return found
 
     def _tune(self, rate: float) -> None:
-        """Sample as many packets as are needed at this rate (packets per second); of a fast stream only in some
-        looks.
-        """
+        """Sample as many packets as this rate (packets per second) needs; of a fast stream only in some looks."""
         self._looks += 1
         for sampler in self._samplers:
             if rate > MANY and self._looks % TURN:

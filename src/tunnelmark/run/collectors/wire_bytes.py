@@ -20,8 +20,7 @@ from tunnelmark.run.collectors import _counts
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, Turn, both
 
 CLASSES = (128, 256, 512, 1024, 1518)
-"""Upper ends of the size classes, in bytes of an Ethernet frame, as in RFC 2544; the last has full IP packets of
-1,500."""
+"""Upper ends of size classes, in bytes of an Ethernet frame, as in RFC 2544; the last has full IP packets of 1,500."""
 
 METRICS = (
     Metric("wire_bytes_per_byte", "", "bytes outside per byte inside", "lower"),
@@ -40,8 +39,7 @@ METRICS = (
 FILE = "watch.wire.json"
 TOO_LITTLE = "less than 10 packets a second passed the overlay"
 FEW = 10
-"""The least packets per second inside for which the overhead is reported: with fewer, most packets are the VPN's
-own."""
+"""The least packets per second inside for which the overhead is reported: with fewer, most are the VPN's own."""
 
 EVERY, TURN, MANY = 0.1, 10, 10_000
 """`EVERY`: seconds between two looks at the number of sent packets. From `MANY` packets a second on, sizes are counted
