@@ -1,5 +1,4 @@
-"""Plain data that several stages share: steps on nodes, options, metrics, attempts, grades, link checks' plans and
-results.
+"""Plain data that several stages share: steps, options, metrics, attempts, grades, link checks' plans and results.
 
 Imports no stage but `plan`.
 """

@@ -8,8 +8,7 @@ from typing import Any
 from tunnelmark.plan.model import Profile
 
 LATE_P99 = 1000.0
-"""The limit for the 99th percentile of lateness, in microseconds. Beyond it the emulator does not do what the profile
-says.
+"""The limit for the 99th percentile of lateness, in us. Beyond it the emulator does not do what the profile says.
 
 On a quiet machine the percentile is 100 us. If other work takes the cores, it is milliseconds: then the link's delay is
 not the profile's.
@@ -30,11 +29,9 @@ _SENDING = ("tx_dropped", "refused")
 
 
 def unplanned(report: Mapping[str, Any], away: Collection[str] = ()) -> int:
-    """Return how many packets the emulator and its ports dropped since its start that no profile and no event asked to
-    drop.
+    """Return how many packets the emulator and its ports dropped since its start that no profile or event asked for.
 
-    `away` names the ports to interfaces that the trial's own events take down: packets that cannot be sent there do not
-    count.
+    `away` names the ports to interfaces that the trial's own events take down: packets not sent there do not count.
     """
     ports = sum(
         int(port.get(fault, 0))
@@ -46,8 +43,7 @@ def unplanned(report: Mapping[str, Any], away: Collection[str] = ()) -> int:
 
 
 def trouble(reports: Sequence[Mapping[str, Any]], away: Collection[str] = ()) -> str | None:
-    """Say how many packets the first faulty emulator dropped unasked since its start (see `unplanned`); None if none
-    did.
+    """Say how many packets the first faulty emulator dropped unasked since its start (`unplanned`); None if none.
 
     Lateness is not judged here: `model.grades` judges it for each metric.
     """

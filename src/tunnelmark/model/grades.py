@@ -1,5 +1,4 @@
-"""Grades an attempt that has a result (good, disturbed or void) by what disturbed it and how its metrics react to that.
-Pure.
+"""Grades an attempt that has a result (good, disturbed or void) by what disturbed it and how its metrics react. Pure.
 
 Late packets, a pause of the machine and other work affect metrics differently: one millisecond does not matter to a
 transfer of seconds, but it decides a 99th percentile of delay. So each metric says what it feels (`metrics.Feels`), and
@@ -41,8 +40,7 @@ See `analyse.link.jitter_distributions.quantile`.
 class Met:
     """What disturbed an attempt. Times are in seconds.
 
-    `late_*`: median, 99th percentile and maximum of lateness in the worst direction; None if no emulator carried the
-    link.
+    `late_*`: median, 99th percentile and maximum of lateness in the worst direction; None without an emulator.
     `own_p99`: the 99th percentile of lateness without the machine's pauses; None if it is not known.
     `pause_share`: the share of the time (0 to 1) in which the machine paused. `pause_longest`: its longest pause.
     `others`: cores that other work and the hypervisor took.
@@ -183,8 +181,7 @@ def spoilt(profile: Profile, host: Mapping[str, float]) -> str:
 
 
 def outside(found: Graded, *, bare: bool) -> str:
-    """Say what outside of the nodes explains that a sender did not reach the rate that was asked of it; "" if nothing
-    does.
+    """Say what outside the nodes explains that a sender did not reach the rate asked of it; "" if nothing does.
 
     The explanation is whatever disturbed the attempt. On the `bare` link no VPN can have taken the generator's core, so
     it is the laboratory's own limit in any case. Otherwise the VPN slowed its sender down, and that is a result: to

@@ -1,6 +1,4 @@
-"""Defines a metric, and one value of it: plain data that workloads and collectors declare and every later stage
-uses.
-"""
+"""Defines a metric, and one value of it: plain data that workloads and collectors declare and later stages use."""
 
 from __future__ import annotations
 
@@ -8,14 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 Feels = Literal["counts", "transfer", "delay", "tail", "longest", "processor"]
-"""How a metric reacts to late packets, to pauses of the machine, and to other work on it; `model.grades` has the
-bounds.
+"""How a metric reacts to late packets, pauses of the machine, and other work on it; `model.grades` has the bounds.
 
 `counts`: not at all; it counts what time does not change (a size, a number of requests).
 `transfer`: little; it covers a whole transfer, so that single packets matter little.
 `delay`: it is the middle of many delays. `tail`: it is their highest hundredth, or a mean that this hundredth decides.
-`longest`: a single packet or gap decides it. `processor`: it is CPU time, of which the same work costs more while other
-work runs.
+`longest`: one packet or gap decides it. `processor`: it is CPU time; the same work costs more while other work runs.
 """
 
 

@@ -52,8 +52,7 @@ class Observation:
     decisions.
     `begun`: when the emulator's own time began, in nanoseconds of the same clock as `zero`; None if nothing emulates
     the link. `reports` were made before the trains, `final` once the link was empty; without trains they are the same.
-    `clock_error`: by how many seconds all one-way delays may be wrong together, if the ends have the clocks of two
-    hosts.
+    `clock_error`: by how many seconds all one-way delays may be wrong together if the ends have two hosts' clocks.
     """
 
     profile: str

@@ -20,11 +20,9 @@ def relayed(look: Look) -> bool:
 
 
 def direct_from(looks: Sequence[Look]) -> float | None:
-    """Return the time of the look from which on all looks were direct: under `STRAY` per cent relayed; None if the last
-    was not.
+    """Return the time of the look from which all were direct: under `STRAY` per cent relayed; None if the last was not.
 
-    A packet that was seen outside in one look may be seen inside only in the next, so a direct share below 100 % proves
-    nothing.
+    A packet seen outside in one look may be seen inside only in the next, so a direct share below 100 % proves nothing.
     """
     found = None
     for look in reversed(looks):

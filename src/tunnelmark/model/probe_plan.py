@@ -93,8 +93,7 @@ def train_of(way: Direction) -> Train | None:
 
 
 def patience(train: Train, way: Direction) -> float:
-    """Return the seconds after which a train ends, even if not all of it was sent, so that the next train does not meet
-    it.
+    """Return the seconds after which a train ends, even if not all was sent, so that the next train does not meet it.
 
     A sender slower than the rate measures nothing, so there is no use in waiting for it.
     """

@@ -1,6 +1,4 @@
-"""Classifies recorded stacks by the work that they show, by the names of kernel functions, which are the same for all
-VPNs.
-"""
+"""Classifies recorded stacks by the work that they show, by the names of kernel functions, the same for all VPNs."""
 
 from __future__ import annotations
 
@@ -38,8 +36,7 @@ _CRYPTOGRAPHY = re.compile(
 
 
 def kind(frames: str) -> str:
-    """Return the kind of work (see KINDS) that a stack shows. `frames`: its function names, outermost first, joined by
-    `;`.
+    """Return the kind of work (see KINDS) of a stack. `frames`: its function names, outermost first, joined by `;`.
 
     A stack with a soft interrupt counts as one wherever that began: most begin at the end of a send, whose packets the
     kernel then carries on.
@@ -67,8 +64,7 @@ def folded_stacks(text: str) -> Counter[str]:
 
 
 def shares_of(text: str, programs: frozenset[str]) -> dict[str, float]:
-    """Return the per cent of a folded file's samples that belong to these programs, by kind; {} if the file has no
-    samples.
+    """Return the per cent of a folded file's samples that belong to these programs, by kind; {} if it has none.
 
     `programs` are names of threads, as the kernel has them.
     """

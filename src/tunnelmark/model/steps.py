@@ -1,6 +1,4 @@
-"""Describes as plain data what is done on a node: files, commands and daemons, and the conditions that are waited
-for.
-"""
+"""Describes as plain data what is done on a node: files, commands and daemons, and the conditions to wait for."""
 
 from __future__ import annotations
 
@@ -64,8 +62,7 @@ Condition = UdpPort | TcpPort | Interface | UnixSocket | LogMatch
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that is written to a node, with its folders, before any step; its mode is 0600 unless the driver sets
-    another.
+    """A file written to a node, with its folders, before any step; mode 0600 unless the driver sets another.
 
     `content` is its text, or `from_staging` names the file to copy, by its path in the operator's staging folder.
     """
@@ -121,8 +118,7 @@ class Daemon:
 class CommandSucceeds:
     """A command that is run again and again until it ends with exit code 0. It must only look, and change nothing.
 
-    In `Deployment.converged` it shows that the VPN has reached the path that it keeps. As a step it delays the next
-    phase.
+    In `Deployment.converged` it shows that the VPN reached the path it keeps. As a step it delays the next phase.
     """
 
     node: str

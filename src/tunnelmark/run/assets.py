@@ -1,6 +1,4 @@
-"""Makes the assets that a workload needs, once on a machine, in the user's cache; an asset is complete or does not
-exist.
-"""
+"""Makes assets that a workload needs, once on a machine, in the user's cache; each is complete or does not exist."""
 
 from __future__ import annotations
 

@@ -12,8 +12,7 @@ _Result = TypeVar("_Result")
 
 @asynccontextmanager
 async def background(*work: Coroutine[Any, Any, Any]) -> AsyncIterator[tuple[asyncio.Task[Any], ...]]:
-    """Run coroutines as tasks during the block; at its end, cancel those that still run, and wait until they have
-    ended.
+    """Run coroutines as tasks during the block; at its end, cancel those that still run, and wait until they end.
 
     The caller must ask for a task's error, by `task.result()` or by awaiting it. Unlike in a TaskGroup, a task that
     fails does not end the others, and its error is raised as itself and not in a group.

@@ -1,8 +1,7 @@
 """Deploys a cascade: several tunnels of a VPN on a chain of nodes, in series or nested, as one deployment.
 
 In series, each link has a tunnel, and each node decrypts what it forwards into the next tunnel. Nested, the first node
-has a tunnel to each other node, inside the tunnel to the node before: each node decrypts one layer, and forwards the
-rest.
+has a tunnel to each other node, inside the tunnel to the node before: each decrypts one layer and forwards the rest.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ def network(number: int) -> IPv4Network:
 def deployment(lab: Lab, driver: Driver[Any], options: Options, cascade: Cascade) -> Deployment:
     """Return all tunnels of a cascade as one deployment.
 
-    Raises SetupFailed if the VPN cannot have several tunnels on a node, if no node forwards, or if nesting leaves too
-    small an MTU.
+    SetupFailed if the VPN cannot have several tunnels on a node, no node forwards, or the nested MTU is too small.
     """
     if not driver.cascades or driver.overhead is None:
         raise SetupFailed(f"{driver.name} has no driver for a cascade", hint="see `cascades` in docs/add-a-vpn.md")
@@ -107,8 +105,7 @@ def nested_in(lab: Lab, overhead: int, asked: int | None = None) -> tuple[Mesh, 
 
     The farther node, to which the first one dials, is the hub. From the second tunnel on, the first node's underlay
     address is its overlay address in the tunnel before. Each MTU leaves room for the `overhead` (bytes) of its tunnel
-    in the tunnel before, and on the link behind that. `asked`: the largest MTU for the innermost tunnel; None for no
-    limit.
+    in the tunnel before, and on the link behind that. `asked`: the innermost tunnel's largest MTU; None: no limit.
     """
     nodes = list(lab.nodes)
     carrier = max(link.mtu for link in lab.topology.links)

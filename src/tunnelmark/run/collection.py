@@ -129,11 +129,9 @@ class Collection:
 
     @contextlib.contextmanager
     def _costing(self, post: _Post) -> Iterator[None]:
-        """Add the CPU that this command uses in the `with` block to the collector; drop the collector if the machine
-        refuses it.
+        """Add the CPU that this command uses in the `with` block to the collector; drop it if the machine refuses.
 
-        While the traffic runs the command only waits, so the CPU is the collector's, except when a program's end is
-        reported.
+        During the traffic the command only waits, so the CPU is the collector's, unless a program's end is reported.
         """
         before = keep_awake.process_seconds()
         try:
@@ -147,8 +145,7 @@ class Collection:
 
 
 def next_due(due: float, every: float, now: float) -> float:
-    """Return when the next look is due, after a look that was due at `due` and is taken at `now` (seconds of one
-    clock).
+    """Return when the next look is due, after a look due at `due` and taken at `now` (seconds of one clock).
 
     If the look is late by half an interval or more, the intervals are counted from now on. Otherwise the next look
     would come a few milliseconds later, and would see too little work of a program that had paused.

@@ -1,6 +1,4 @@
-"""Runs the collectors of a trial whose nodes are on several hosts: each host measures its own nodes, and this joins
-them.
-"""
+"""Runs the collectors of a trial whose nodes are on several hosts: each measures its own nodes; this joins them."""
 
 from __future__ import annotations
 

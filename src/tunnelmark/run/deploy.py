@@ -59,12 +59,9 @@ def prepare(
 ) -> RunningDeployment:
     """Return a VPN that is ready to be started on a lab, with fresh keys; its daemons' logs go to the folder `logs`.
 
-    `normalised`: all overlay interfaces get the same MTU and queue. `inner`: a network to be made on top of the
-    overlay.
-    `cascade`: several tunnels on a chain of nodes. `behind_gateways`: one tunnel between two nodes that forward for the
-    ends.
-    `programs`: paths of the programs to be used, by name. `logs_are`: where the logs are, in words, for the hints of
-    errors.
+    `normalised`: all overlay interfaces get the same MTU and queue. `inner`: a network to make on the overlay.
+    `cascade`: tunnels on a chain of nodes. `behind_gateways`: one tunnel between two nodes that forward for the ends.
+    `programs`: paths of the programs, by name. `logs_are`: where the logs are, in words, for the hints of errors.
     """
     part = with_own(driver.part(options), programs or {})
     path = path_of(part.recipe, part.strict, part.own)

@@ -1,6 +1,4 @@
-"""Carries out the steps of a deployment: writes files, runs commands, starts daemons, copies files from node to
-node.
-"""
+"""Carries out a deployment's steps: writes files, runs commands, starts daemons, copies files between nodes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Carries out the events of a trial on a deployment, at their times: restarts, reboots, cuts, link flaps, new
-addresses.
-"""
+"""Carries out a trial's events on a deployment, at their times: restarts, reboots, cuts, link flaps, new addresses."""
 
 from __future__ import annotations
 
@@ -109,8 +107,7 @@ def _write(file: Path, line: dict[str, Any]) -> None:
 class _Hand:
     """Carries out events.
 
-    `translating`: by node, the routers that translate its address. `draws`: how often a NAT rebinding has drawn new
-    ports.
+    `translating`: by node, the routers that translate its address. `draws`: how often NAT rebinding drew new ports.
     `powered`: is set once a power cut is over.
     """
 

@@ -1,9 +1,7 @@
-"""Deploys a VPN between two gateways: one tunnel joins them, and the traffic's ends are hosts behind them without a
-VPN.
+"""Deploys a VPN between two gateways: one tunnel joins them; the traffic's ends are hosts behind them without a VPN.
 
 Site-to-site VPNs and subnet routers are used like this. The first and the last of the forwarding nodes of a chain have
-the VPN, and forward packets for the host behind the other one into the tunnel. Nodes between them forward encrypted
-packets.
+the VPN, and forward packets for the host behind the other into the tunnel. Nodes between forward encrypted packets.
 """
 
 from __future__ import annotations
@@ -25,8 +23,7 @@ from tunnelmark.vpns.direct import UNDERLAY_INTERFACE
 def deployment(lab: Lab, driver: Driver[Any], options: Options) -> Deployment:
     """Return the deployment of the tunnel, with the routes into it.
 
-    Raises SetupFailed if the VPN cannot route to networks behind a node, or if the lab has fewer than two forwarding
-    nodes.
+    SetupFailed if the VPN cannot route to networks behind a node, or if the lab has fewer than two forwarding nodes.
     """
     if not driver.cascades:
         raise SetupFailed(f"{driver.name} has no driver for gateways", hint="see `cascades` in docs/add-a-vpn.md")

@@ -1,5 +1,4 @@
-"""Counts a VPN's processes, their memory and their open files on each node: a number that only grows in a trial is a
-leak.
+"""Counts a VPN's processes, their memory and their open files by node: a number that only grows in a trial is a leak.
 
 They are read from the node's own /proc (proc_pid_smaps_rollup(5), proc_pid_fd(5)), where processes have the node's own
 numbers, and where zombies (ended processes that were not waited for) are seen, too. Memory is the resident set size.

@@ -25,8 +25,7 @@ class HostCollections:
         self._before: dict[str, interference.Glance] = {}
 
     async def asked(self, message: Mapping[str, Any], lab: HostLab) -> Mapping[str, Any]:
-        """Carry out one request: `prepare` (while the mesh is idle), `begin`, `end` (which returns what was seen),
-        `give up`.
+        """Carry out one request: `prepare` (mesh still idle), `begin`, `end` (which returns what was seen), `give up`.
 
         `give up` comes when the lab ends: it removes what is left of a trial that failed before `end`.
         """

@@ -34,8 +34,7 @@ class IdleFootprint:
     """The measured properties of an idle VPN.
 
     `first_packet`: seconds until a ping was answered in every direction. `mtu`: MTU of the overlay interface in bytes.
-    `threads`: threads of its processes. `memory`: their RSS in bytes. `segmentation`: whether TCP segmentation offload
-    is on.
+    `threads`: of its processes. `memory`: their RSS in bytes. `segmentation`: whether TCP segmentation offload is on.
     """
 
     first_packet: float

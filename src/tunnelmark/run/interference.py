@@ -1,6 +1,4 @@
-"""Measures what the machine did besides the lab during a trial: CPU that other work took, and that the hypervisor
-stole.
-"""
+"""Measures what the machine did besides the lab in a trial: CPU that other work took, and that the hypervisor stole."""
 
 from __future__ import annotations
 

@@ -49,10 +49,8 @@ class Fitness:
     """Whether the machine can carry a profile.
 
     `state`: `fits`; `short` (TCP does not fill a shaped link); `late` (packets leave late, which disturbs trials,
-    depending on their metrics); `drops` (the emulator drops packets that no profile asked to drop, which makes trials
-    void).
-    `said`: what was measured, in words. `instead`: a rate that the machine can carry; None if it fits or none was
-    found.
+    depending on their metrics); `drops` (the emulator drops packets unasked, which makes trials void).
+    `said`: the result in words. `instead`: a rate that the machine can carry; None if it fits or none was found.
     `looks`: the measurements, for the record.
     """
 

@@ -1,5 +1,4 @@
-"""Carries out a link check: sends probes in both directions through a fresh lab without a VPN, and trains to fill its
-queues.
+"""Carries out a link check: sends probes in both directions through a lab without a VPN, and trains to fill queues.
 
 The result is raw: numbers and timestamps of packets. `analyse.link` compares it with the profile.
 """
@@ -114,8 +113,7 @@ async def _looks(lab: Lab, plans: Mapping[str, dict[str, Any]], zero: int) -> li
 async def _emptied(lab: Lab) -> Sequence[Mapping[str, Any]]:
     """Wait until the emulators hold no packet and take in none, or for `_EMPTY` seconds; return their reports.
 
-    An emulator that lost its core holds packets for longer than planned; a prober that has ended would count them as
-    lost.
+    An emulator that lost its core holds packets longer than planned; an ended prober would count them as lost.
     """
     deadline = time.monotonic() + _EMPTY
     before, reports = None, await lab.link_reports()

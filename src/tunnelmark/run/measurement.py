@@ -263,8 +263,7 @@ def check_path(lab: Lab, tunnel: RunningDeployment, watched: Sequence[Sample], *
     """Raise WorkloadFailed if the traffic did not take the path (direct or relayed) by which the arm is named.
 
     It is a failure, not void: to try again until the path is right would select the VPN's results. On the bare link,
-    where no VPN chooses the path, TrialVoid is raised. Where routers filter, a direct arm may use any path that it
-    finds.
+    where no VPN chooses the path, TrialVoid is raised. Where routers filter, a direct arm may use any path it finds.
     `among_ends`: the workload has further ends, one of which may be the relay, so a relayed arm is not checked.
     """
     seen = {sample.metric: sample.value for sample in watched if sample.time is None}

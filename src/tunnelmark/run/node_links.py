@@ -97,11 +97,9 @@ class NodeLinks:
         await self._batch(node, theirs)
 
     async def _settings(self, node: str, device: str, addresses: Sequence[_Address]) -> list[str]:
-        """Return the commands that restore the settings of an interface, as a network manager does when a link comes
-        up.
+        """Return commands that restore the settings of an interface, like a network manager when a link comes up.
 
-        When it goes down, the kernel forgets its neighbours, its IPv6 addresses, and all routes that are not made with
-        addresses.
+        When it goes down, the kernel forgets its neighbours, IPv6 addresses, and all routes not made with addresses.
         """
         kept = [_address("replace", address, device) for address in addresses]
         for line in await self._lines(node, "neighbour", "show", "dev", device, "nud", "permanent"):

@@ -1,6 +1,4 @@
-"""Describes a lab's nodes for collectors as plain data, with the addresses by which each end's traffic is
-recognised.
-"""
+"""Describes a lab's nodes for collectors as plain data, with addresses that identify each end's traffic."""
 
 from __future__ import annotations
 

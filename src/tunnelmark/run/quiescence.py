@@ -29,8 +29,7 @@ def _others() -> float:
 
 
 class Quiescence:
-    """Waits for a quiet machine before blocks and link checks; after a wait without success the next one is half as
-    long.
+    """Waits for a quiet machine before blocks and link checks; after a failed wait the next is half as long.
 
     `say` shows a text to the user. `wanted`: False to never wait. `look` returns the cores that other work takes.
     `clock` returns the time in seconds.

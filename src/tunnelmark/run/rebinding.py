@@ -1,5 +1,4 @@
-"""Makes routers forget how they translated a node's address: then its packets leave from other ports (RFC 4787, section
-4.3).
+"""Makes routers forget how they translated a node's address: then its packets leave from other ports (RFC 4787, 4.3).
 
 A home router that restarts, or whose table is full, does this. The old ports are closed: packets to them are dropped.
 """

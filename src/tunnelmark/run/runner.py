@@ -29,8 +29,7 @@ BETWEEN = 0.35
 """Seconds that a trial takes in addition to its traffic: for the first estimate only; later the run measures them."""
 
 ROUND_TRIPS = 15
-"""How many round-trip times a trial takes in addition: routes, handshakes, iperf3's exchanges, and what is lost of
-them.
+"""How many round-trip times a trial takes in addition: routes, handshakes, iperf3's exchanges, and what is lost.
 
 It is the mean of 135 trials of `cascade` over 120 and 240 ms; the median is 11.
 """

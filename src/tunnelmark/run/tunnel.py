@@ -69,8 +69,7 @@ class RunningDeployment:
     """A deployment on a lab: its overlay's interfaces and addresses, its times, and its daemons.
 
     `first_packet`: seconds from the start of the first daemon (direct: from the first ping) to the first answered ping,
-    by direction `a>b`. `begun`: that start, in seconds of the monotonic clock. `bare`: there is only the link, without
-    a VPN.
+    by direction `a>b`. `begun`: that start, in seconds of the monotonic clock. `bare`: the link alone, without a VPN.
     """
 
     def __init__(
@@ -252,9 +251,7 @@ class RunningDeployment:
     async def _go_inside(
         self, inner: InnerNetwork, ways: Iterable[tuple[str, str]], timeout: float, deadline: float
     ) -> None:
-        """Make the inner network on top of the overlay, and wait until a ping was answered inside it in each direction
-        (`ways`).
-        """
+        """Make the inner network on the overlay; wait until a ping is answered inside it in each direction (`ways`)."""
         self._overlay_address = dict(self.address)
         await together(*(self._make_inside(inner, node) for node in self.address))
         self.address = {**inner_network.addresses(self.address, ipv6=inner.ipv6)}

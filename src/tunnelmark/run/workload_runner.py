@@ -1,6 +1,4 @@
-"""Carries out a workload's traffic on a deployment: writes files, runs the set-up, the servers, the clients and the
-events.
-"""
+"""Runs a workload's traffic on a deployment: writes files, runs the set-up, the servers, clients and events."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Collectors: each module measures what a trial cost its nodes (CPU, memory, packets outside the tunnel); see
-`base`.
-"""
+"""Collectors: each measures what a trial cost its nodes (CPU, memory, packets outside the tunnel); see `base`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Remembers bytes that reached an end outside the tunnel and are not inside yet: a busy daemon may take packets a look
-later.
-"""
+"""Remembers bytes that reached an end outside the tunnel and are not inside yet: a busy daemon takes packets late."""
 
 from __future__ import annotations
 

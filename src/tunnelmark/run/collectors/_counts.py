@@ -1,6 +1,4 @@
-"""Reads the kernel's counters of a node and its processes from /proc: interfaces, fragments, memory, context
-switches.
-"""
+"""Reads counters of a node and its processes from /proc: interfaces, fragments, memory, context switches."""
 
 from __future__ import annotations
 
@@ -21,8 +19,7 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class TrafficCounts:
-    """A node's IP packets and their bytes, without Ethernet headers: on the overlay (`inner`), and on the underlay
-    (`wire`).
+    """A node's IP packets and bytes, no Ethernet headers: on the overlay (`inner`), and on the underlay (`wire`).
 
     `inner` packets are super-packets if the VPN's interface takes such. `created`: fragments that the node made;
     `reassembled`: packets that it put together from fragments. The kernel counts both for all interfaces together.

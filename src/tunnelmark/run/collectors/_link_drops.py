@@ -25,8 +25,7 @@ class LinkDrops:
         self._before = await self._look()
 
     async def since(self) -> dict[str, float]:
-        """Return how many packets links dropped since `begin`: because a queue was full, and because the profile asks
-        for loss.
+        """Return how many packets links dropped since `begin`: by a full queue, and by the profile's loss.
 
         The keys are those of the module `limits`.
         """

@@ -1,6 +1,4 @@
-"""Parses the kernel's counters of places where packets are lost or wait: interfaces, sockets, softnet queues, TCP.
-Pure.
-"""
+"""Parses kernel counters of places where packets are lost or wait: interfaces, sockets, softnet queues, TCP. Pure."""
 
 from __future__ import annotations
 
@@ -65,8 +63,7 @@ def idle(text: str, tick: int) -> dict[int, tuple[float, float]]:
 
 
 def process_seconds(text: str, tick: int, *, children: bool = True) -> float:
-    """Return the CPU seconds of a process and, with `children`, of the children that it has waited for, from
-    /proc/PID/stat.
+    """Return CPU seconds of a process and, with `children`, of children it waited for, from /proc/PID/stat.
 
     A program's name may hold blanks and brackets, so fields are counted from the last bracket (proc(5): 14 to 17).
     """
@@ -102,8 +99,7 @@ def quota(text: str) -> Quota:
 
 
 def stalled(text: str) -> float:
-    """Return the seconds in which a control group had work and none of it had a core, from `cpu.pressure`; 0 if not
-    counted.
+    """Return the seconds when a control group had work and none had a core, from `cpu.pressure`; 0 if not counted.
 
     See Documentation/accounting/psi.rst of the kernel.
     """

@@ -1,6 +1,4 @@
-"""Finds from a series of looks when traffic ran, and for which share of that time its streams had data to send.
-Pure.
-"""
+"""Finds from a series of looks when traffic ran, and for which share of it its streams had data to send. Pure."""
 
 from __future__ import annotations
 

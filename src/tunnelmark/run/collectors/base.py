@@ -9,8 +9,7 @@ metrics as a workload does, and `watch` makes a `Sampler` for one trial:
     end       when the client has ended, in whatever way
 
 If the machine does not allow a measurement, raise LabError (or OSError) with the reason in `watch` or `begin`: the
-trial goes on without the collector's metrics, and the reason is in the trial's notes. A collector never makes a trial
-fail.
+trial goes on without the collector's metrics, and the reason is in the trial's notes. A collector fails no trial.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Measures the CPU of the VPN's daemons, and separately that of all other programs on their node: those of the
-workload.
+"""Measures the CPU of the VPN's daemons, and separately that of the node's other programs: the workload's.
 
 The daemons' CPU is what the kernel bills to their processes, in steps of a clock tick (10 ms). The others' is that of
 the node's control group less the daemons and the agent. Kernel work outside of any process (ksoftirqd, workers, softirq
@@ -39,8 +38,7 @@ class NodeCpu:
 
 
 def shares(first: NodeCpu, last: NodeCpu, took: float) -> tuple[float | None, float | None]:
-    """Return the CPU of the daemons (None if there are none), and of all else but the agent, in milliseconds per
-    second.
+    """Return the CPU of the daemons (None if there are none), and of all else but the agent, in ms per second.
 
     `took`: the seconds between the two looks. Both are None if a daemon has ended in between.
     """

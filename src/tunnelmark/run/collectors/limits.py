@@ -180,8 +180,7 @@ class _Limits:
         return (after.held[end] - before.held[end]) / _took(before, after) / cores
 
     def _tcp(self, end: str, begun: float) -> dict[str, float]:
-        """Return the `tcp_` figures of the streams that an end sent; {} if the seen streams are less than half of its
-        bytes.
+        """Return the `tcp_` figures of the streams an end sent; {} if the seen streams are under half its bytes.
 
         That happens with many short connections: those that end between two looks are not seen.
         """
@@ -250,8 +249,7 @@ class _Limits:
         return tasks + sum(counts.get(core, 0.0) for counts in (work.softirqs, work.unbilled) for core in cores)
 
     def _stalled(self, node: str, work: _Work) -> float:
-        """Return the seconds in which a node had work and none of it ran, less the work that `_used` counts for it,
-        too.
+        """Return the seconds when a node had work and none of it ran, less the work that `_used` counts for it, too.
 
         That is the work of nodes on the same core, and the core's softirq work. 0 if it is not known.
         """

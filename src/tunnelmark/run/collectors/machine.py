@@ -31,8 +31,7 @@ def memory_used(text: str) -> float:
 
 
 def cores_used(first: dict[int, tuple[float, float]], last: dict[int, tuple[float, float]], took: float) -> float:
-    """Return the per cent of the cores' time that was used in `took` seconds; time that the hypervisor took does not
-    count.
+    """Return the per cent of the cores' time used in `took` seconds; what the hypervisor took does not count.
 
     `first`, `last`: by core, its (idle, stolen) seconds at the begin and at the end.
     """

@@ -1,6 +1,4 @@
-"""Counts the context switches of the VPN's daemons, all threads together: waits, and times when the core was taken
-away.
-"""
+"""Counts the context switches of the VPN's daemons, all threads together: waits, and losses of the core."""
 
 from __future__ import annotations
 
