@@ -176,8 +176,7 @@ def _versions(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str
 def _ran(driver: str, vpn: Mapping[str, Any]) -> str:
     """A VPN with its version, and its programs of other versions: `tailscale 1.98.0 with headscale 0.26.1`.
 
-    If a recipe pins the program that has the VPN's name, its version counts: wireguard-go prints the same one for many
-    commits.
+    If a recipe pins the program that has the VPN's name, its version counts: wireguard-go prints one for many commits.
     """
     programs = {name: mapping(details).get("version") for name, details in mapping(vpn.get("programs")).items()}
     version = str(programs.get(driver) or vpn.get("version") or "")

@@ -30,8 +30,7 @@ def series(
 ) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
     """The series of each metric that has any, and the metrics whose series do not fit.
 
-    A series has `step` in seconds, the attempts by their index, and for each attempt the mean of each step (null: no
-    value).
+    A series has `step` in seconds, attempts by index, and for each attempt the mean of each step (null: no value).
     """
     found = _points(analysis, metrics)
     for most in FINENESS:

@@ -1,7 +1,7 @@
 """Deploys a VPN between two gateways: one tunnel joins them; the traffic's ends are hosts behind them without a VPN.
 
 Site-to-site VPNs and subnet routers are used like this. The first and the last of the forwarding nodes of a chain have
-the VPN, and forward packets for the host behind the other into the tunnel. Nodes between forward encrypted packets.
+the VPN, and forward packets for the host behind the other into the tunnel. Nodes in between forward encrypted packets.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Carries out one attempt at a trial: makes the lab, deploys the VPN, waits for it, runs the traffic, ends the lab.
+"""Carries out an attempt at a trial: makes a lab, deploys the VPN, waits until it answers, runs traffic, ends the lab.
 
 Errors become data: the attempt has the error with its hint, and the ends of the daemons' logs. Nothing is repeated
 here: `run.runner` attempts a trial again that the laboratory has spoilt.

@@ -99,7 +99,7 @@ def quota(text: str) -> Quota:
 
 
 def stalled(text: str) -> float:
-    """Return the seconds when a control group had work and none had a core, from `cpu.pressure`; 0 if not counted.
+    """Return seconds when a control group had work and none of it had a core, from `cpu.pressure`; 0 if not counted.
 
     See Documentation/accounting/psi.rst of the kernel.
     """
