@@ -9,7 +9,8 @@ two estimates directly, as "significant here and not there" does not (A. Gelman 
 'Significant' and 'Not Significant' is not Itself Statistically Significant", The American Statistician 60(4), 2006,
 pp. 328-331).
 
-All ratios of ratios by primary metrics are one family after Holm, apart from the family of comparisons within conditions.
+All ratios of ratios across conditions are one family after Holm, and all across workloads are another. Both are apart
+from the family of comparisons within conditions. A twin of direct is in neither: twins are judged by themselves.
 """
 
 from __future__ import annotations
@@ -74,9 +75,10 @@ def across_conditions(analysis: Analysis) -> tuple[Kept, ...]:
 
 
 def across_workloads(analysis: Analysis) -> tuple[Kept, ...]:
-    """Compare every arm in a workload with itself in an earlier one of that condition, if both have the same metric.
+    """Compare every arm in a workload with itself in the first earlier workload that has the same primary metric.
 
-    Metrics are the same if name, unit and direction are: such as goodput of a ring over goodput of one stream.
+    Both are in the same condition. Metrics are the same if name, unit, better direction and kind of effect (ratio or
+    difference) are: such as goodput of a ring over goodput of one stream.
     """
     questions = []
     uses = analysis.results.plan.workloads
@@ -141,7 +143,10 @@ def _values(analysis: Analysis, arm: str, setting: Scenario, metric: str) -> dic
 
 
 def _shares(analysis: Analysis, arm: str, question: _Question) -> dict[int, float]:
-    """By block what the arm keeps: a share, or a difference in the metric's unit; no share of zero."""
+    """Return what the arm keeps in each block: a share, or a difference in the metric's unit.
+
+    There is no share where the value in the base setting is zero.
+    """
     name = question.metric.name
     here, there = (_values(analysis, arm, setting, name) for setting in (question.setting, question.base))
     both = sorted(here.keys() & there.keys())

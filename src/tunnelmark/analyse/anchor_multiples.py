@@ -3,8 +3,8 @@
 A ratio holds on other machines if the same thing limits both sides. It does not if different things limit them. Against direct, which
 its link limits, VPNs that their processor limits were 2.3 to 2.6 times as slow on one machine as on another of the same kind, while
 their ratios to one another moved by 1 to 10 %. So a cell that the processor bounds is given as a multiple of the anchor within the
-block. The anchor is our own tunnel that does the least a user-space VPN must. A cell that the link, the load or a window bounds is
-given as a share of direct. A delay is given as what it adds to direct's, because delays add and have no multiple.
+block. The anchor is our own tunnel that does the least a user-space VPN must. Any other cell, such as one that the link, the load or a
+window bounds, is given as a share of direct. A delay is given as what it adds to direct's, because delays add and have no multiple.
 
 **On another machine.** A run's interval covers this run on this machine. The prediction adds what moves between machines.
 The variance of the difference of two runs' log multiples is that between machines (`machines.BETWEEN`) plus twice this run's own:
@@ -35,10 +35,12 @@ DELAYS = frozenset({"s", "ms", "us"})
 
 @dataclass(frozen=True, slots=True)
 class Multiple:
-    """An arm as a multiple of another within the blocks: geometric mean, this run's interval, and where another machine's would be.
+    """An arm as a multiple of another arm: the geometric mean of the ratios within each block, and its interval.
 
-    `zeros` counts blocks in which either was zero; there is no multiple of or by zero, so then there is no estimate.
-    `apart` says in words that the two sides are bound by different things.
+    `effects`: the ratio in each block. `prediction`: the range in which 95 % of equally long runs on another machine
+    would find the multiple. `zeros`: the number of blocks in which either value is zero or below; if there is one, or
+    if no block has both arms, there is no estimate (None). `apart`: says that different things limit the two sides;
+    else "".
     """
 
     arm: str
@@ -53,7 +55,7 @@ class Multiple:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """By how many microseconds an arm's delay exceeds direct's: the mean over blocks, and this run's interval."""
+    """By how many microseconds an arm's delay exceeds direct's: in each block, their mean, and its interval in this run."""
 
     effects: tuple[float, ...]
     estimate: float
@@ -62,9 +64,10 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The headline of a cell, the bottlenecks of the arm and of direct, and both ends' CPU seconds per gigabyte.
+    """The headline of a cell, with its bottleneck (`bound`).
 
-    `apart`: says that different things limit the arm and direct, so that their ratio measures the machine; else "".
+    `first`: which figure comes first. `apart`: says that different things limit the arm and direct, so that their ratio
+    measures the machine; else "". `cpu`: the source's and the target's CPU seconds per gigabyte, None if not watched.
     """
 
     arm: str
@@ -79,14 +82,17 @@ class Headline:
 
 
 def anchor_of(arms: Sequence[ArmInfo]) -> str | None:
-    """The arm that others are multiples of: the anchor that encrypts, as nearly all VPNs do; else any, or None."""
+    """The arm that others are multiples of: the first anchor that encrypts, as nearly all VPNs do; else the first, or None."""
     found = [arm for arm in arms if arm.vpn == ANCHOR and arm.same_as is None]
     ciphered = [arm for arm in found if arm.options.get("cipher", "none") != "none"]
     return next((arm.name for arm in [*ciphered, *found]), None)
 
 
 def headlines(analysis: Analysis, between: MachineComparison = BETWEEN) -> tuple[Headline, ...]:
-    """One for each arm, setting and primary metric that has values; none where the study has neither anchor nor collectors."""
+    """Return a headline for each arm, setting and primary metric that has values.
+
+    () if the study has no anchor, and no trial was watched for what limits it.
+    """
     anchor = anchor_of(analysis.results.plan.arms)
     if anchor is None and not analysis.bound_by:
         return ()
@@ -157,7 +163,10 @@ def against(
 
 
 def prediction(logs: Sequence[float], between: MachineComparison = BETWEEN) -> tuple[float, float] | None:
-    """Where 95 % of equally long runs on another machine would find the multiple, as ratios; None with too few blocks."""
+    """The range of ratios in which 95 % of equally long runs on another machine would find the multiple.
+
+    None with fewer than `intervals.MIN_BLOCKS` blocks. `logs`: the log ratio of each block.
+    """
     if len(logs) < intervals.MIN_BLOCKS:
         return None
     from scipy.special import stdtrit

@@ -1,13 +1,16 @@
-"""What bound each trial and each cell: a core, loss in a named place, a window, the link, the load, the generator, the emulator.
+"""Finds what limited each trial and each cell: a core, packet loss, a window, the link, the load, the generator, the emulator.
 
-A ratio whose two sides are bound by different things measures the machine: direct at the link's rate against a VPN at the
-rate of its processor is another number on every machine (`apart`). So a report says next to the ratio what bound each side.
+If different things limit the two sides of a ratio, the ratio measures the machine (`apart`): direct at the rate of the
+link against a VPN at the rate of its processor is another number on every machine. So a report says next to the ratio
+what limited each side.
 
-The evidence is what the nodes counted while the traffic ran (`run.collectors.limits`), and how much arrived. The first of these
-that holds is the answer: the load arrived whole; the generator says that it was its own limit; the link was full, or its queue overflowed, and what it carried was not
-lost behind it; a VPN took in far more than its own TCP carried; the emulator, the sender's or the receiver's core had no rest; TCP waited for a window; packets were lost in some place; the
-program had nothing to send. Cores come before windows and losses: a program that gets no processor leaves its window
-closed and its buffers full, which are then only consequences. Without such evidence the answer is `unknown`; nothing is guessed.
+The evidence is what the nodes counted while the traffic ran (`run.collectors.limits`), and how much arrived. The first
+of these that holds is the answer: the whole load arrived; the generator says that it was its own limit; the link was
+full, or its queue overflowed, and what it carried was not lost behind it; the emulator's cores were busy all the time;
+a VPN took in far more than its own TCP carried; the sender's or the receiver's core was busy all the time; TCP waited
+for a window; packets were lost in some place; the program had nothing to send. Cores come before windows and losses,
+because a program that gets no processor leaves its window closed and its buffers full: these are only consequences.
+Without such evidence the answer is `unknown`; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -26,15 +29,19 @@ CORE = 0.95
 """A core, or a thread of a daemon, that had work for at least this share of the time had almost no rest."""
 
 MOSTLY = 0.85
-"""Or it had no rest, and at least this share of its time was the node's own; or the node had it or waited for it in a share of `CORE`. The lab's weight
-leaves to other work only what the node does not use, and softirq work that interrupts the other work is billed to it."""
+"""Other work's share of a core is not subtracted if the node itself used the core for at least this share of the time.
+
+Nor is it if the node used the core or waited for it in a share of `CORE`. By its weight the lab leaves to other work
+only what the node does not use, and softirq work that interrupts the other work is billed to that work."""
 
 FULL = 0.97
 """From this share of the link's rate on, counted in Ethernet frames as the shaper counts them, the link is full."""
 
 OVERFLOWED = 0.5
-"""From so many packets dropped by the link's queue for each that left, the link was the limit, however busy the cores were: at least a third of what came
-to the queue found no room, so that a sender that is slower by a third would have got the same through. A flood keeps its core busy whatever becomes of it."""
+"""The link was the limit if its queue dropped at least so many packets for each that left, however busy the cores were.
+
+At least a third of what came to the queue then found no room, so a sender that is slower by a third would have got the
+same through. A flood keeps its core busy, whether its packets arrive or not."""
 
 WINDOW = 0.5
 """A window or buffer is the limit if TCP waited for it in at least this share of the time with something to send."""
@@ -43,31 +50,38 @@ STARVED = 0.9
 """Below this share of the time with something to send, the program was the limit."""
 
 BUSY = 0.5
-"""Losses bind only a TCP that had something to send for at least this share of the time. TCP has something to send as long as one of its segments waits
-to be sent again or answered, so one that losses hold back is busy nearly all the time, except when its program did not get the processor. Less busy than
-this, it waited for its program for most of the time, and what was lost meanwhile only made it send again."""
+"""Losses limit only a TCP connection that had something to send for at least this share of the time.
+
+TCP has something to send as long as a segment waits to be sent again or acknowledged. So a connection that losses hold
+back is busy nearly all the time, except when its program did not get the processor. If it is less busy than this, it
+mostly waited for its program, and losses only made it send again."""
 
 LOST, FEW = 1e-4, 5
-"""A place lost packets if it lost at least this share of those sent, and at least this many packets. At that share CUBIC's window
-(RFC 9438, section 5) carries a gigabit over some milliseconds, so a smaller share binds nothing here."""
+"""A place counts as losing packets if it lost at least this share of those sent, and at least this many packets.
+
+With that share of losses, CUBIC's window (RFC 9438, section 5) still carries a gigabit per second over some
+milliseconds, so a smaller share limits nothing here."""
 
 LOST_INSIDE = 1e-3
-"""The same for packets that no counter has as lost: some are still on their way when they are counted."""
+"""The same share for packets that are missing without a drop counter: some are still on their way when all are counted."""
 
 MERGED = 1.05
-"""From so many times the size with which they were sent on, packets that arrive were merged: wireguard-go since 2024 does so with datagrams."""
+"""Packets that arrive this many times larger than they were sent were merged; wireguard-go merges datagrams since 2024."""
 
 _QUEUE = "the link's queue"
 _BY_TCP = 50.0  # per cent of the bytes between the nodes from which on the VPN's transfer is one by TCP (the collector `path`)
 
 WHOLE = 1.5
-"""Up to this many packets outside for one inside, the counts inside are those of packets; beyond, of super-packets or fragments."""
+"""Up to this many packets outside of the tunnel for one inside, the counts inside are of packets.
+
+With more, they are of super-packets, or the packets were fragmented."""
 
 
 def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None, back: int | None = None) -> Bottleneck | None:
-    """What bound a trial over a link of that rate (bit/s; None: not shaped); None if it was not watched or has no result.
+    """Return what limited a trial; None if it has no result, or if the collector did not watch it.
 
-    `back`: the rate of what flows back, where it is another.
+    `rate`: the link's rate in bit/s; None if it is not shaped. `back`: the rate of the opposite direction, if it is
+    another.
     """
     limits = row.limits
     if row.outcome != "ok" or not limits:
@@ -106,7 +120,7 @@ def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None, back: int | Non
 
 
 def _arrived(use: WorkloadInfo, profile: str, values: Mapping[str, float]) -> Bottleneck | None:
-    """The load, if all of it arrived; the generator, if it says that it was at its own end."""
+    """Return the load, if all of it arrived, or the generator, if it reports that it was the limit; else None."""
     offered = use.offers(profile)
     for metric in (metric for metric in use.metrics if metric.primary and metric.name in values):
         if offered is not None and is_throughput(metric) and values[metric.name] >= AT_LOAD * offered:
@@ -117,13 +131,13 @@ def _arrived(use: WorkloadInfo, profile: str, values: Mapping[str, float]) -> Bo
 
 
 def _ways(limits: Mapping[str, float]) -> tuple[str, str]:
-    """The end that sent the data, and the one that got it: a download goes the other way."""
+    """Return the end that sent the data and the end that received it; in a download the target is the sender."""
     back = limits.get("wire_target", 0.0) > 2 * limits.get("wire_source", 0.0)
     return ("target", "source") if back else ("source", "target")
 
 
 def _overflowed(limits: Mapping[str, float], sender: str) -> Bottleneck | None:
-    """The link's queue, if it had no room for a large part of what came to it."""
+    """Return the link's queue, if it had no room for a large part of what came to it; else None."""
     dropped, out = limits.get(f"drop_link_{sender}", 0.0), limits.get(f"out_{sender}", 0.0)
     if dropped < max(OVERFLOWED * out, FEW):
         return None
@@ -133,9 +147,10 @@ def _overflowed(limits: Mapping[str, float], sender: str) -> Bottleneck | None:
 def _discarded(
     limits: Mapping[str, float], values: Mapping[str, float], sender: str, receiver: str
 ) -> Bottleneck | None:
-    """A VPN over TCP, if it took in far more than its own transfer carried: its core was quick enough to throw the rest away.
+    """Return the loss inside a VPN over TCP, if it took in far more packets than its own TCP carried; else None.
 
-    Nothing is said where the receiver's core had no rest, which may be why the transfer was slow.
+    Its core was then quick enough to throw the rest away. None also if the receiver's core was always busy, which may
+    be why the transfer was slow.
     """
     sent, got = limits.get(f"sent_{sender}", 0.0), limits.get(f"got_{receiver}", 0.0)
     if (
@@ -155,16 +170,19 @@ def _merged(limits: Mapping[str, float], sender: str, receiver: str) -> bool:
 
 
 def _kept(limits: Mapping[str, float], sender: str, receiver: str) -> bool:
-    """Whether what left the sender was not lost at the receiver: behind a link that is full, a datagram may still find no room."""
+    """Whether what left the sender was not dropped at the receiver.
+
+    Behind a full link, the receiver's queues may still have no room for a datagram.
+    """
     places = ("card", "softnet", "rcvbuf", "rcvbuf_app")
     lost = sum(limits.get(f"drop_{place}_{receiver}", 0.0) for place in places)
     return lost <= (1 - FULL) * limits.get(f"out_{sender}", 0.0)
 
 
 def _all_left(use: WorkloadInfo, row: TrialRow, sender: str, values: Mapping[str, float]) -> bool:
-    """Whether all that was to be offered left the sender, so that its core, however busy, held nothing back.
+    """Whether the sender offered the whole load, so that its core, however busy, held nothing back.
 
-    Never said of a tunnel: what its program was given may not have left.
+    Always False for a tunnel: what the workload gave to the VPN's program may not have left.
     """
     offered = use.offers(row.profile)
     return (
@@ -173,7 +191,10 @@ def _all_left(use: WorkloadInfo, row: TrialRow, sender: str, values: Mapping[str
 
 
 def _cores(limits: Mapping[str, float], sender: str, ends: Iterable[str], other: float) -> Bottleneck | None:
-    """The busier of these ends, if it had no rest. The cores that `other` work took may have been these, and that binds no arm."""
+    """Return the core of the busier end, if it was busy all the time; else None.
+
+    Other work may have used the same core: `other`, in cores, is subtracted, because such work is not the arm's limit.
+    """
     shares = list[tuple[float, What, str]]()
     for end in ends:
         what: What = "sender's core" if end == sender else "receiver's core"
@@ -186,19 +207,25 @@ def _cores(limits: Mapping[str, float], sender: str, ends: Iterable[str], other:
 
 
 def without_rest(limits: Mapping[str, float], end: str, other: float) -> float:
-    """The share of the time in which an end's core had no rest; less what `other` work took, unless the node wanted it whenever that had it."""
+    """Return the share of the time in which an end's core was busy, without the share that `other` work took.
+
+    That share is not subtracted if the node used the core almost always, or waited for it the rest of the time.
+    """
     own, waited, core = (limits.get(f"{what}_{end}", 0.0) for what in ("used", "waited", "core"))
     return core if own >= MOSTLY or own + waited >= CORE else max(own, core - other)
 
 
 def _some_lost(limits: Mapping[str, float], sender: str) -> bool:
-    """Whether links took packets, be they few: of a slow stream they may be what held it, and it then waits for answers more than for its program."""
+    """Whether the link lost at least a share `LOST` of the packets, even if these were few.
+
+    Few losses may hold a slow stream back: it then waits for acknowledgements more than for its program.
+    """
     lost = sum(limits.get(f"drop_{place}_{sender}", 0.0) for place in ("link", "lossy"))
     return 0 < LOST * limits.get(f"out_{sender}", 0.0) <= lost
 
 
 def _lost(limits: Mapping[str, float], sender: str, receiver: str) -> Bottleneck | None:
-    """The place that lost most of the packets on the way of the data, if that was enough."""
+    """Return the place on the data's path that lost the most packets, if these were enough to count; else None."""
     out = limits.get(f"out_{sender}", 0.0)
     if out <= 0:
         return None
@@ -218,7 +245,7 @@ def _lost(limits: Mapping[str, float], sender: str, receiver: str) -> Bottleneck
         return Bottleneck("loss", place, f"{count:.0f} packets, and {out:.0f} left the sender")
     sent, got = limits.get(f"sent_{sender}", 0.0), limits.get(f"got_{receiver}")
     if _merged(limits, sender, receiver):
-        return None  # the VPN hands over several as one, and their number says nothing
+        return None  # the VPN hands over several packets as one, so their number says nothing
     if got is not None and 0 < out <= WHOLE * sent and sent - got >= max(LOST_INSIDE * sent, FEW):
         return Bottleneck("loss", "inside the VPN", f"{sent - got:.0f} packets that no counter has")
     return None
@@ -233,7 +260,7 @@ def of_cell(bounds: Iterable[Bottleneck | None]) -> Bottleneck | None:
     (what, place), count = names.most_common(1)[0]
     whole = Counter(bound.what for bound in seen)
     cores = Counter(bound.what for bound in seen if bound.what in PROCESSOR)
-    if 2 * count <= len(seen) < 2 * cores.total():  # now the one end's core, now the other's
+    if 2 * count <= len(seen) < 2 * cores.total():  # sometimes the one end's core, sometimes the other's
         what, place, count = cores.most_common(1)[0][0], "", cores.total()
     if 2 * count <= len(seen):
         said = ", ".join(f"{name} {times}" for name, times in sorted(whole.items()))
@@ -256,16 +283,20 @@ def bound_by(plan: PlanInfo, trials: Iterable[TrialRow]) -> Mapping[tuple[str, S
 
 
 def bound_of(analysis: Analysis, arm: str | None, setting: Scenario, metric: MetricInfo) -> Bottleneck | None:
-    """What bound an arm by a metric that feels it: how much passed, or how long it took; None for others, or if it was not watched."""
+    """Return what limited an arm, if the metric depends on it: how much was transferred, or how long that took.
+
+    None for other metrics, without an arm, or if its trials were not watched.
+    """
     if arm is None or metric.feels != "transfer" or metric.compare != "ratio":
         return None
     return analysis.bound_by.get((arm, setting))
 
 
 def apart(one: Bottleneck | None, other: Bottleneck | None) -> str:
-    """In words, that two sides of a ratio are bound by different things; empty where they are not, or where it is not known.
+    """Say that different things limit the two sides of a ratio; "" if the same thing does, or if it is not known.
 
-    Either end's core, and a buffer that a program served too late, are one thing here: the processor.
+    The core of either end, and a buffer that a program emptied too late, count as the same thing: the processor. The
+    text has a placeholder `{}` for the name of the other side.
     """
     if one is None or other is None or "unknown" in (one.what, other.what):
         return ""
@@ -275,7 +306,7 @@ def apart(one: Bottleneck | None, other: Bottleneck | None) -> str:
 
 
 def apart_from_direct(analysis: Analysis, cell: MetricCell) -> str:
-    """By what a cell and direct are bound, in words, where it is not the same thing: their ratio then measures the machine. Else ""."""
+    """Say what limits a cell and what limits direct if that differs, so that their ratio measures the machine; else ""."""
     own = bound_of(analysis, cell.arm, cell.setting, cell.metric)
     theirs = bound_of(analysis, analysis.reference, cell.setting, cell.metric)
     return apart(own, theirs).format(analysis.reference) if cell.arm != analysis.reference else ""

@@ -1,7 +1,7 @@
-"""Judges if a new build of a VPN is slower than an old one, at every look, and says when a run may end. Pure.
+"""Judges after any number of blocks if a new build of a VPN is slower than an old one, and says when a run may end. Pure.
 
-The interval of a ratio is a confidence sequence: in 95 % of runs it holds the truth after every block at once, so that one may look
-as often as one likes, stop when the answer pleases, and add blocks later. It is the inversion of a mixture of t likelihoods, in which
+The interval of a ratio is a confidence sequence: in 95 % of runs it holds the true ratio after every block at once. So one may look
+at it at any time, stop when the answer is clear, and add blocks later. It is the inversion of a mixture of t likelihoods, in which
 the effect in standard deviations is normal with variance `PRIOR`: T. L. Lai, "On Confidence Sequences", Annals of Statistics 4(2),
 1976, pp. 265-280; H. Wang and A. Ramdas, "Anytime-valid t-tests and confidence sequences for Gaussian means with unknown variance",
 Sequential Analysis 44(1), 2025, pp. 56-110. With 8 to 40 blocks it is 1.8 to 1.6 times as wide as Student's, which holds at one look only.
@@ -23,20 +23,24 @@ from tunnelmark.plan.study_arms import NEW, OLD, OLD_AGAIN
 from tunnelmark.record.results import BlockDecision, MetricInfo
 
 State = Literal["slower", "faster", "no change", "open", "fails", "set aside"]
-"""Of one metric. `slower` and `faster` in its bad and good direction. `no change`: its interval lies within the stated change, both ways.
-`open`: none of these yet. `fails`: the new build does not carry what the old one carries. `set aside`: it has no ratio, and may hide a change."""
+"""The result by one metric. `slower`, `faster`: the new build is worse or better by it.
+
+`no change`: its interval lies within the stated change in both directions, or its differences are negligible where
+there is no ratio. `open`: none of these yet. `fails`: trials with the new build fail more often, beyond chance.
+`set aside`: it has no ratio, or no trial of the old build succeeded, so it may hide a change."""
 
 Outcome = Literal["slower", "faster", "no change", "undecided"]
 
 PRIOR = 1.0
-"""Variance of the effect, in those of a block's log ratio, that the mixture is narrowest for: a unit of information. From 0.5 to 2 the
-interval after 16 blocks differs by 2 %."""
+"""The mixture's variance of the effect, as a multiple of the variance of one block's log ratio: a unit of information.
+
+The interval is narrowest for effects of this size. For values from 0.5 to 2, it differs by 2 % after 16 blocks."""
 
 SEEN = 1.2815515655446004
-"""The normal distribution's quantile of 90 %: a change counts as visible with blocks that would show it nine times in ten."""
+"""The normal distribution's 90 % quantile: a number of blocks is enough for a change if it shows it nine times in ten."""
 
 COSTS = ("cpu_per_gb", "cpu_per_packet", "syscalls_per_packet")
-"""Metrics of collectors, each of both ends, that are given next to those that decide."""
+"""Metrics of collectors that are reported for both ends, next to the metrics that decide."""
 
 FARTHEST = 2000
 """The largest number of blocks that is suggested."""
@@ -46,8 +50,9 @@ FARTHEST = 2000
 class BuildChange:
     """Two builds compared by one metric over `blocks` blocks: the ratio of the second to the first, and its interval.
 
-    `interval`: it holds after every block at once. `medians`: those of both builds, in the metric's unit.
-    `needed`: with so many blocks of this spread, the stated change would be seen nine times in ten.
+    `interval`: it holds after every block at once. `medians`: those of both builds, in the metric's unit; None for a
+    build without values. `needed`: with so many blocks of this spread, the stated change would be seen nine times in
+    ten; None if it is unknown, or more than `FARTHEST`.
     `why`: the reason, if it is set aside, fails, or shows no change without a ratio.
     `bound`: what limited both builds, if it is not the VPN's own work.
     """
@@ -77,8 +82,8 @@ class BuildChange:
 class BuildVerdict:
     """The comparison of two builds: each metric (`lines`), the old build against itself (`twins`), and the outcome.
 
-    `change`: the stated change, as a share. `costs`: metrics of processor use, which decide nothing.
-    `apart`: the old build differs from itself, so nothing is decided.
+    `change`: the stated change, as a share. `costs`: metrics of CPU time and system calls, which decide nothing.
+    `apart`: the old build differs from itself, so nothing is decided. `final`: more blocks would not change the outcome.
     """
 
     change: float
@@ -115,7 +120,7 @@ def radius(blocks: int, spread: float, level: float) -> float:
 
 
 def needed(blocks: int, spread: float, change: float, level: float) -> int | None:
-    """Blocks at which a change (a log ratio) would be seen nine times in ten; None where that is beyond `FARTHEST`."""
+    """Return how many blocks would show a change (a log ratio) nine times in ten; None if more than `FARTHEST`."""
     for count in range(blocks, FARTHEST + 1):
         if radius(count, spread, level) + SEEN * spread / sqrt(count) <= change:
             return count
@@ -123,7 +128,7 @@ def needed(blocks: int, spread: float, change: float, level: float) -> int | Non
 
 
 def state_of(logs: Sequence[float], metric: MetricInfo, change: float, level: float) -> State:
-    """What the log ratios of new to old say of one metric; `change` as a share."""
+    """Return the result by one metric from the log ratios of new to old; `change` is a share (0.03: 3 %)."""
     if len(logs) < 2:
         return "open"
     middle, half = fmean(logs), radius(len(logs), stdev(logs), level)
@@ -134,7 +139,10 @@ def state_of(logs: Sequence[float], metric: MetricInfo, change: float, level: fl
 
 
 def builds(analysis: Analysis, enough: Enough) -> BuildVerdict:
-    """The verdict on a study of two builds (`compose.two_builds`) as far as it has come. ValueError if it does not state a change."""
+    """Return the verdict on a study of two builds (`compose.two_builds`) after the blocks so far.
+
+    ValueError if the run was not asked about a change.
+    """
     if enough.change is None:
         raise ValueError("this run was not asked about a change between two builds")
     asked = _asked(analysis, enough)
@@ -165,7 +173,7 @@ def _asked(analysis: Analysis, enough: Enough) -> list[tuple[Scenario, MetricInf
 
 
 def _costs(analysis: Analysis, asked: Sequence[tuple[Scenario, MetricInfo]]) -> list[tuple[Scenario, MetricInfo]]:
-    """Each setting with the metrics of what it cost, but for those that decide."""
+    """Return each setting with its cost metrics (`COSTS`) that do not decide."""
     uses = {use.name: use for use in analysis.results.plan.workloads}
     decide = {(setting, metric.name) for setting, metric in asked}
     names = [f"{cost}_{end}" for cost in COSTS for end in ("source", "target")]
@@ -188,7 +196,7 @@ def _line(old: MetricCell, new: MetricCell, enough: Enough, level: float, bound:
     if new.success.total and new.success.high < RELIABLE and old.success.low > new.success.high:
         return line("fails", why=f"{_failed(new)} with the new build, {_failed(old)} with the old one")
     if any(min(before[block], after[block]) <= 0 for block in blocks):
-        # Without a ratio differences have to show it: each is within the margin inside of which two arms are equal.
+        # Without a ratio, the differences decide: all must be within the margin in which two arms count as equal.
         largest = max(abs(after[block] - before[block]) for block in blocks)
         if old.metric.compare == "difference" and largest <= equal_within(old.metric) and len(blocks) > 1:
             return line("no change", why="it is zero in some block, and within the margin in all")
@@ -214,7 +222,7 @@ def _failed(cell: MetricCell) -> str:
 
 
 def _bound(old: MetricCell, new: MetricCell) -> str:
-    """What holds both builds back that is not their own work, in words; empty where nothing is known to."""
+    """Name what limits both builds other than their own work; "" if nothing like that is known."""
     held = {cell.ceiling for cell in (old, new)}
     if held <= {"link", "near the link"}:
         return "the link"
@@ -222,7 +230,10 @@ def _bound(old: MetricCell, new: MetricCell) -> str:
 
 
 def _outcome(lines: Sequence[BuildChange], *, apart: bool) -> tuple[Outcome, bool]:
-    """What all metrics together say, and whether more blocks could not change it; one that was set aside may hide a change."""
+    """Return the outcome by all metrics together, and whether it is final: more blocks could not change it.
+
+    A metric that was set aside may hide a change, so the outcome is then `undecided` unless another one is slower.
+    """
     states = [line.state for line in lines]
     if apart or set(states) <= {"set aside"}:
         return "undecided", True
@@ -236,7 +247,10 @@ def _outcome(lines: Sequence[BuildChange], *, apart: bool) -> tuple[Outcome, boo
 def decision(
     verdict: BuildVerdict, enough: Enough, blocks: int, *, spent: float, block_seconds: float
 ) -> BlockDecision:
-    """What follows after `blocks` blocks, all of them run; `spent` seconds so far, `block_seconds` each block takes."""
+    """Decide whether the run adds blocks after `blocks` blocks, or ends.
+
+    `spent`: the seconds that the run took so far. `block_seconds`: the seconds that one block takes.
+    """
     if verdict.final:
         nothing = verdict.outcome == "undecided"
         return BlockDecision(blocks, "nothing" if nothing else "found", blocks, spent, reason(verdict))
@@ -269,7 +283,10 @@ def reason(verdict: BuildVerdict) -> str:
 
 
 def more_needed(verdict: BuildVerdict, blocks: int) -> int | None:
-    """Further blocks until the stated change would be seen by every open metric, in whole batches; None where that cannot be said."""
+    """Return how many more blocks should show the stated change by every open metric, in whole batches.
+
+    None if no metric is open, or if the number is unknown for any of them.
+    """
     counts = [line.needed for line in verdict.open_lines]
     known = [count for count in counts if count is not None]
     if not counts or len(known) < len(counts):

@@ -1,4 +1,4 @@
-"""Shows a comparison over the runs of a machine in order of time: each run's effect, and where the level changed."""
+"""Shows how an effect developed over the runs of a machine: the effect in each run, and where its level changed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from tunnelmark.record.results import MetricInfo
 
 @dataclass(frozen=True, slots=True)
 class HistoryPoint:
-    """One run of a series: when it started (seconds since the Unix epoch; None: not recorded), and its effect.
+    """One run of a series, with its effect (`comparison`).
 
-    `version`: the arm's version. `change`: the change of level that begins with this run, or None.
+    `started`: in seconds since the Unix epoch; None if it is not recorded. `machine`: its letter. `version`: the arm's
+    version. `change`: the change of level that begins with this run, or None.
     """
 
     run: str
@@ -33,9 +34,10 @@ class HistoryPoint:
 
 @dataclass(frozen=True, slots=True)
 class RunSeries:
-    """A comparison in all runs in which it is the same, on one machine unless they were joined; `points` in the order of time.
+    """One comparison over all runs that measured it alike; `points` are in the order of time.
 
-    `tested`: there are enough runs to show a change.
+    `machine`: the letter of the machine; "" if the runs of all machines were joined. `tested`: whether there are enough
+    runs to show a change.
     """
 
     arm: str
@@ -49,7 +51,7 @@ class RunSeries:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """All series, the machines by letter, and what a reader must know of how they were made."""
+    """All series, the machines' names by letter, and cautions: sentences that a reader of the series must know."""
 
     series: tuple[RunSeries, ...]
     machines: Mapping[str, str]
@@ -63,10 +65,12 @@ def history(
     *,
     join_machines: bool = False,
 ) -> History:
-    """The effects against direct of these runs over time, by the named metrics (default: the primary ones) and arms (all).
+    """Return the effects against direct of these runs over time.
 
-    Runs are in one series where arm, link, topology and workload were asked alike; versions of programs may differ, as they are what
-    changes. Machines are kept apart unless `join_machines`. UnknownName for a metric or an arm that no run has.
+    `metrics` and `arms` choose what is shown; by default the primary metrics, and all arms. Runs are in one series if
+    they were asked for the same arm, link, topology and workload. Versions of programs may differ, because they are
+    what changes. Each machine has its own series unless `join_machines` is set. UnknownName if no run has a metric or
+    an arm. UsageError if no run compares any of them with direct.
     """
     _known("metric", metrics, (cell.metric.name for each in analyses.values() for cell in each.cells))
     _known("arm", arms, (arm.name for each in analyses.values() for arm in each.results.plan.arms))
@@ -113,7 +117,7 @@ def _point(name: str, machine: str, analysis: Analysis, cell: MetricCell, compar
 
 
 def _asked(pieces: Mapping[Piece, Mapping[str, object]], cell: MetricCell) -> str:
-    """What was asked of a comparison, but for versions of programs."""
+    """Return what the run was asked to compare, without versions of programs, as JSON: a key for equal comparisons."""
     assert cell.against_direct is not None
     needed: tuple[Piece, ...] = (
         ("arm", cell.arm),
@@ -130,7 +134,7 @@ def _without_version(piece: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _with_changes(grouped: list[list[tuple[MetricCell, HistoryPoint]]], joined: bool) -> tuple[RunSeries, ...]:
-    """The series, all of them tested as one family; a run without an effect is shown and not tested."""
+    """Make the series, all tested for changes as one family; a run without an effect is shown but not tested."""
     tested = [[_additive(cell, point) for cell, point in group] for group in grouped]
     kept = [[place for place, value in enumerate(values) if value is not None] for values in tested]
     family = [[value for value in values if value is not None] for values in tested]
@@ -172,7 +176,7 @@ def _several(
     *,
     joined: bool,
 ) -> Iterable[str]:
-    """Why there are several series of one comparison, or why there is one over several machines."""
+    """Say why one comparison has several series, or why one series holds runs of several machines."""
     first: dict[str, str] = {}
     for name, letter in letters.items():
         first.setdefault(letter, name)

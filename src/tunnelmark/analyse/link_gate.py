@@ -1,4 +1,4 @@
-"""What the checks of the links mean for a study: trials on a link that was not what it says are void. Pure."""
+"""Applies the link checks to a study: trials on a link that did not do what its profile says are void. Pure."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from tunnelmark.record.link_check import LinkCheck
 from tunnelmark.record.results import Results, TrialRow
 
 Place = tuple[int, str, str, str, int]
-"""A session by number, a link by profile and topology, when it was looked at, and in which round of looks at that time."""
+"""The number of a session, a link's profile and topology, when it was checked, and which round of checks that was."""
 
 
 def reason(looks: Sequence[LinkCheck]) -> str:
-    """Why trials on a link that these looks have not verified are void."""
+    """Return why trials are void on a link that these link checks (looks) have not verified."""
     return f"the link {looks[-1].profile} was not what it says ({looks[-1].when} the trials): {standing(looks)}"
 
 
 def standing(looks: Sequence[LinkCheck]) -> str | None:
-    """What some look at a link found outside of its tolerance and none found inside, in words; None: nothing is, so it is verified.
+    """Return the properties that some look found outside of tolerance and no look inside, in words; None if verified.
 
-    The machine can disturb a look. Every look meets the same draws of the same seed, so what is wrong with a link is wrong
-    in each look. A property that is inside once is as it should be, and the machine disturbed the other look. A look that did not
-    come to judge a property, or that failed altogether, says nothing of it.
+    The machine can disturb a look. Every look meets the same draws of the same seed, so what is wrong with a link is
+    wrong in each look. If a property is inside of its tolerance once, it is right, and the machine disturbed the other
+    look. A look that did not judge a property, or that failed, says nothing about it. If all looks failed, the reason
+    of the last one is returned.
     """
     seen = [look for look in looks if look.lines or look.verdict == "verified"]
     if not seen:
@@ -44,17 +45,20 @@ def standing(looks: Sequence[LinkCheck]) -> str | None:
 
 
 _WHOLE = ("", "")
-"""Names a look as a whole, which says nothing of single properties."""
+"""The key of a look as a whole, for a look that has a verdict but no lines for single properties."""
 
 
 def _outside(look: LinkCheck) -> Mapping[tuple[str, str], str]:
-    """The lines of a look that are outside, in words, by direction and name."""
+    """Return the lines of a look that are outside of tolerance, in words, by direction and name."""
     found = {(line.way, line.name): text.outside(line) for line in look.lines if line.ok is False}
     return found or ({_WHOLE: look.reason} if look.verdict == "outside" else {})
 
 
 class _Sessions:
-    """The number of the session in which something was measured: as the journal has it, for sessions may overlap; by time where it has not."""
+    """Finds the number of the session in which an attempt or a look was made.
+
+    The journal records it, because sessions may overlap. Where it does not, the time of the start decides.
+    """
 
     def __init__(self, results: Results) -> None:
         ordered = sorted(results.sessions, key=lambda session: session.started)
@@ -72,7 +76,7 @@ class _Sessions:
 
 
 def _looks(results: Results) -> Mapping[Place, list[LinkCheck]]:
-    """The looks at each link of each session by round, in order."""
+    """Group the looks by session, link, time and round; each group is in the order in which they were made."""
     sessions = _Sessions(results)
     found: dict[Place, list[LinkCheck]] = {}
     for one in results.link_checks:
@@ -82,7 +86,10 @@ def _looks(results: Results) -> Mapping[Place, list[LinkCheck]]:
 
 
 def _shown_by(results: Results) -> Mapping[str, str]:
-    """The topology that was looked at for each: itself, or an earlier one with the same link, as a run looks at each link once."""
+    """Return for each topology the one whose link was checked: itself, or a checked one that has the same link.
+
+    A run checks each link only once, even if several topologies have it.
+    """
     looked = {one.topology for one in results.link_checks}
     links = {
         topology.name: next((ends for name, ends in topology.links.items() if name not in topology.own), ())
@@ -97,7 +104,10 @@ def _shown_by(results: Results) -> Mapping[str, str]:
 
 
 def voided(results: Results) -> Results:
-    """The results; trials are void if their link was outside its tolerance before, between or after them in the same session."""
+    """Return the results in which a trial is void if any check of its link in the same session was outside.
+
+    It does not matter if the check was made before, between or after the trials.
+    """
     sessions = _Sessions(results)
     bad = {place[:3]: reason(looks) for place, looks in _looks(results).items() if standing(looks) is not None}
     shown_by = _shown_by(results)
@@ -114,7 +124,10 @@ def voided(results: Results) -> Results:
 
 
 def reopened(results: Results, tries: Mapping[str, Retries]) -> dict[str, Retries]:
-    """The attempts at trials. A trial that a later look has voided is not settled: a run that goes on may try it again."""
+    """Return the attempts at trials, where a trial that a later look has made void is not settled any more.
+
+    A run that is resumed may then try it again.
+    """
     held = {(row.trial, row.attempt) for row in results.trials if row.outcome == "ok" and not row.wanting}
     left = {(row.trial, row.attempt): row.outcome for row in voided(results).trials}
     void = {trial for trial, attempt in held if left[trial, attempt] == "void"}
@@ -123,10 +136,10 @@ def reopened(results: Results, tries: Mapping[str, Retries]) -> dict[str, Retrie
 
 
 def gate(results: Results) -> Gate | None:
-    """Whether every part of every profile was shown on its links, if need be by looking again; None without any look.
+    """Return the gate on the links: has each part of each profile been shown, if need be by another look?
 
-    It has neither passed nor failed (`?`) where a part was not tested: the look found it inside of its tolerance, but would
-    have found the same on a wrong link (`link.power`).
+    None if there was no look at all. The gate has neither passed nor failed (`?`) if some part was not tested: the look
+    found it inside of its tolerance, but would have found the same on a wrong link (`link.power`).
     """
     if not results.link_checks:
         return None

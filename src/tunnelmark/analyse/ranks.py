@@ -1,9 +1,10 @@
-"""Ranks as ranges that hold together: an arm's place is only as sharp as the study could tell it from the others.
+"""Ranks arms by a range of ranks for each: a range is only as narrow as the study could tell the arm from the others.
 
-A range follows from pairs that differ, and Holm's procedure lets any of them be false in 5 % of studies at the most, so all
-ranges of a study are right together in 95 % (M. Mogstad, J. P. Romano, A. M. Shaikh and D. Wilhelm, "Inference for Ranks with
-Applications to Mobility across Neighbourhoods and Academic Achievement across Countries", Review of Economic Studies 91(1),
-2024, pp. 476-518: rank sets from simultaneous tests of all pairs). `bench/statistics.py` shows it.
+The ranges follow from the pairs of arms that differ. With Holm's correction, the chance that any of these differences
+is false is at most 5 %, so all ranges of a study are right together in 95 % of studies (M. Mogstad, J. P. Romano,
+A. M. Shaikh and D. Wilhelm, "Inference for Ranks with Applications to Mobility across Neighbourhoods and Academic
+Achievement across Countries", Review of Economic Studies 91(1), 2024, pp. 476-518: rank sets from simultaneous tests of
+all pairs). `bench/statistics.py` shows it by simulation.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def rank(
     pairs: Sequence[Comparison],
     metrics: Mapping[str, MetricInfo],
 ) -> tuple[Ranking, ...]:
-    """A ranking in each setting by each primary metric, of the contenders with enough blocks to be judged."""
+    """Rank the contenders in each setting by each primary metric; an arm that could not be judged has no rank."""
     judged: dict[tuple[Scenario, str], dict[str, float]] = {}
     unreliable = {(cell.arm, cell.setting, cell.metric.name) for cell in cells if cell.unreliable}
     for cell in cells:

@@ -12,7 +12,7 @@ from tunnelmark.model.grades import QUIET, others
 from tunnelmark.record.results import ProfileInfo, TrialRow
 
 SLOWER = "fast-ethernet"
-"""A profile whose rate is carried by every machine that can run a lab at all."""
+"""A profile with a rate that every machine can carry that can run a lab at all."""
 
 _SLOW = 100_000_000  # bit/s of that profile: a rate below it does not ask too much
 _LONGEST = 300  # characters of a reason
@@ -24,7 +24,10 @@ def mostly_void(analysis: Analysis) -> bool:
 
 
 def reasons(rows: Sequence[TrialRow]) -> list[str]:
-    """Each reason once, with the number of trials that share it apart from its figures; the most frequent first."""
+    """Return each reason once, with the number of its trials; the most frequent first.
+
+    Reasons that differ only in their figures count as one.
+    """
     counts = Counter(stem(row.message or row.outcome) for row in rows)
     said = []
     for kind, count in counts.most_common():
@@ -34,7 +37,7 @@ def reasons(rows: Sequence[TrialRow]) -> list[str]:
 
 
 def remedies(analysis: Analysis) -> list[str]:
-    """What to change, most promising first, with commands that can be copied."""
+    """Say what to change, most promising first, with commands that can be copied; [] if no trial is void."""
     void = analysis.void
     if not void:
         return []
@@ -57,7 +60,7 @@ def remedies(analysis: Analysis) -> list[str]:
 
 
 def _slower(analysis: Analysis, profiles: Sequence[ProfileInfo]) -> str:
-    """The same with a rate of 100 Mbit/s: as a command where profiles are named on the command line, else as names."""
+    """Return the command with these profiles at 100 Mbit/s; if it does not name them, the line for the study's file."""
     command = _command(analysis)
     names = {profile.name: _joined(profile) for profile in profiles}
     changed = [names.get(word, word) for word in command]
@@ -73,7 +76,10 @@ def _joined(profile: ProfileInfo) -> str:
 
 
 def _command(analysis: Analysis) -> list[str]:
-    """The command that was given, as it can be given again: the results have another folder, and nothing is resumed."""
+    """Return the command that was given, in a form that can be given again.
+
+    It has no options for the results' folder, for resuming, for the backend or for the kernel.
+    """
     words = list(analysis.results.environment.get("command") or ("tunnelmark", "run", analysis.results.plan.study))
     kept: list[str] = []
     skip = False

@@ -1,10 +1,11 @@
-"""Whether a run has blocks enough: the width of each headline ratio's interval, what it still needs, and what is decided. Pure.
+"""Decides whether a run has enough blocks: are the intervals of the headline ratios as narrow as asked? Pure.
 
-A sequential rule in batches, after Y. S. Chow and H. Robbins, "On the Asymptotic Theory of Fixed-Width Sequential Confidence Intervals
-for the Mean", Annals of Mathematical Statistics 36(2), 1965, pp. 457-462, and F. J. Anscombe, "Large-Sample Theory of Sequential
-Estimation", Proc. Cambridge Philosophical Society 48, 1952, pp. 600-607: stop as soon as the interval is narrow enough. In small samples
-such a rule stops too often where the spread is underestimated by chance. Against that there are a floor of blocks before the first decision,
-decisions only every `plan.enough.BATCH` blocks, and a wider factor (`intervals.LEVEL_UNTIL_PRECISE`), whose coverage is simulated.
+A sequential rule in batches, after Y. S. Chow and H. Robbins, "On the Asymptotic Theory of Fixed-Width Sequential
+Confidence Intervals for the Mean", Annals of Mathematical Statistics 36(2), 1965, pp. 457-462, and F. J. Anscombe,
+"Large-Sample Theory of Sequential Estimation", Proc. Cambridge Philosophical Society 48, 1952, pp. 600-607: stop as
+soon as the interval is narrow enough. With few blocks such a rule stops too early when the spread looks too small by
+chance. Three things prevent that: a minimum number of blocks before the first decision, decisions only every
+`plan.enough.BATCH` blocks, and a wider interval (`intervals.LEVEL_UNTIL_PRECISE`), whose coverage is simulated.
 """
 
 from __future__ import annotations
@@ -24,15 +25,16 @@ from tunnelmark.record.results import BlockDecision, MetricInfo, Results
 State = Literal["precise", "open", "set aside"]
 
 BEYOND = 0.05
-"""The chance that a ratio is set aside as beyond the cap though the cap would do."""
+"""The chance that a ratio is set aside because it needs more blocks than allowed, though the allowed ones would do."""
 
 
 @dataclass(frozen=True, slots=True)
 class RatioWidth:
     """How precise a headline ratio is after `blocks` blocks that have both arms.
 
-    `half`: half of its interval's width as a share (0.05: 5 %); None if there is no interval. `needed`: the number of
-    blocks with which it would be as precise as asked, by its own spread. `why`: the reason, if it is set aside.
+    `half`: half of its interval's width as a share (0.05: 5 %); None if there is no interval. `needed`: the total
+    number of blocks with which it should be as precise as asked, estimated from its spread so far; None if unknown.
+    `why`: the reason, if it is set aside.
     """
 
     arm: str
@@ -58,7 +60,10 @@ def width(effects: Sequence[float], found: Interval | None, level: float) -> flo
 
 
 def needed(blocks: int, half: float, wanted: float, level: float) -> int:
-    """Blocks at which half the interval would be `wanted`, if it is `half` with `blocks`: its spread stays, Student's factor falls."""
+    """Return how many blocks make half the interval's width `wanted`, if it is `half` with `blocks` (on the log scale).
+
+    The spread is taken to stay as it is, while Student's factor falls.
+    """
     spread = half * sqrt(blocks) / intervals.t_quantile(blocks - 1, level)
     count = max(ceil((intervals.t_quantile(inf, level) * spread / wanted) ** 2), 2)  # as if the spread were known
     while intervals.t_quantile(count - 1, level) * spread / sqrt(count) > wanted:
@@ -67,7 +72,10 @@ def needed(blocks: int, half: float, wanted: float, level: float) -> int:
 
 
 def least_needed(blocks: int, half: float, wanted: float, level: float) -> int:
-    """The fewest blocks that may be needed: the true spread may be smaller than that so far (one-sided chi-square interval of a variance)."""
+    """Return the fewest blocks that may be enough, because the true spread may be smaller than the one seen so far.
+
+    The smallest plausible spread is the end of a one-sided chi-square interval of a variance.
+    """
     from scipy.special import gammaincinv
 
     freedom = blocks - 1
@@ -76,10 +84,10 @@ def least_needed(blocks: int, half: float, wanted: float, level: float) -> int:
 
 
 def widths(analysis: Analysis, enough: Enough) -> tuple[RatioWidth, ...]:
-    """Every primary metric that is compared by ratio and every arm of which something is asked, in the order of the plan.
+    """Return the width of each arm's headline ratio by each primary metric compared by ratio, in the plan's order.
 
-    The ratio is the cell's headline: to the anchor where the processor bounds both, else to direct. Direct, the anchor and second
-    names of an arm (A/A) are references and not waited for.
+    The headline ratio is to the anchor if the processor bounds both, else to direct. Direct, the anchor and the second
+    names of arms (A/A) are left out: they are references, for whose precision a run does not wait.
     """
     plan = analysis.results.plan
     asked = {
@@ -143,7 +151,10 @@ def _judged(
 def decision(
     found: Sequence[RatioWidth], enough: Enough, blocks: int, *, spent: float, block_seconds: float
 ) -> BlockDecision:
-    """What follows after `blocks` blocks, all of them run; `spent` seconds so far, `block_seconds` each block takes."""
+    """Decide whether the run adds blocks after `blocks` blocks, or ends.
+
+    `spent`: the seconds that the run took so far. `block_seconds`: the seconds that one block takes.
+    """
 
     def ended(decided: Literal["precise", "nothing", "cap", "budget"], why: str) -> BlockDecision:
         return BlockDecision(blocks, decided, blocks, spent, why)
@@ -169,22 +180,23 @@ def decision(
 
 
 def more_needed(found: Sequence[RatioWidth], blocks: int) -> int | None:
-    """How many further blocks the slowest ratio that is waited for needs, rounded up to a decision; None where no spread says it.
+    """Return how many more blocks the least precise open ratio needs, rounded up to whole batches.
 
-    Cap and time are not regarded.
+    None if that is unknown for all open ratios, or if none is open. The largest number of blocks and the time that the
+    run may take are not considered.
     """
     counts = [each.needed for each in found if each.state == "open" and each.needed is not None]
     if not counts:
         return None
-    # A pair may lack where a trial failed: as many blocks as pairs are too few then.
+    # A block in which a trial failed has no pair, so a ratio needs some more blocks than pairs.
     lacking = max(blocks - each.blocks for each in found if each.state == "open")
     return BATCH * max(ceil((max(counts) + lacking - blocks) / BATCH), 1)
 
 
 def spent(results: Results, now: float) -> float:
-    """Seconds that all sessions took until `now` (seconds since 1970), the time between them left out.
+    """Return the seconds that all sessions took until `now` (seconds since the Unix epoch), without the gaps between.
 
-    A session that was killed has no end of its own: it ends with its last attempt.
+    A session without a recorded end was killed, and counts until its last attempt ended; the last session until `now`.
     """
     total = 0.0
     starts = [*(session.started for session in results.sessions[1:]), inf]
@@ -200,7 +212,7 @@ def spent(results: Results, now: float) -> float:
 
 
 def block_seconds(results: Results) -> float:
-    """Seconds that one block takes: the median of those that were run, from the first attempt's begin to the last one's end."""
+    """Return the median of the seconds from a block's first start of an attempt to its last end; 0 without attempts."""
     spans: dict[int, tuple[float, float]] = {}
     for row in results.trials:
         begun, ended = spans.get(row.block, (inf, -inf))
