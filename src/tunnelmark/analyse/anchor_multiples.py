@@ -55,7 +55,7 @@ class Multiple:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """By how many microseconds an arm's delay exceeds direct's: in each block, their mean, and its interval in this run."""
+    """By how many microseconds an arm's delay exceeds direct's: in each block, their mean, and the mean's interval."""
 
     effects: tuple[float, ...]
     estimate: float
@@ -82,7 +82,7 @@ class Headline:
 
 
 def anchor_of(arms: Sequence[ArmInfo]) -> str | None:
-    """The arm that others are multiples of: the first anchor that encrypts, as nearly all VPNs do; else the first, or None."""
+    """The arm that others are multiples of: the first anchor that encrypts, as most VPNs do; else the first, or None."""
     found = [arm for arm in arms if arm.vpn == ANCHOR and arm.same_as is None]
     ciphered = [arm for arm in found if arm.options.get("cipher", "none") != "none"]
     return next((arm.name for arm in [*ciphered, *found]), None)

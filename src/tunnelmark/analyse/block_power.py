@@ -1,7 +1,8 @@
-"""What a study of so many blocks can see, before it is run: from the spread of an earlier run's blocks, or from a stated one. Pure.
+"""Predicts which differences a study can detect with a number of blocks, before it is run. Pure.
 
-The smallest difference is that of `detectable`: found in four of five studies, at the level that Holm's correction leaves to one question
-while all are open, and beyond what twins of that spread would show by chance in so many blocks.
+The prediction uses the spread between the blocks of an earlier run, or a stated one. The smallest difference is that of
+`detectable`: found in four of five studies, at the level that Holm's correction leaves to one question while all are
+open, and larger than what twins of that spread would show by chance in so many blocks.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from tunnelmark.analyse.pairing import additive, effect, is_planned
 from tunnelmark.record.results import ArmInfo, MetricInfo, PlanInfo, TrialRow
 
 COUNTS = (3, 5, 8, 12, 20, 40)
-"""Numbers of blocks that are shown: from the fewest that give an interval to the most that are added where nothing states it."""
+"""The numbers of blocks that are shown: from the fewest that give an interval to the largest number by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockSpread:
-    """How far an arm's effects against direct lie apart from block to block: `sd` of log ratios, or in the metric's unit.
+    """The standard deviation of an arm's effects against direct over blocks: of log ratios, or in the metric's unit.
 
-    `twins` is the same for the pair of twins that scatters most; it bounds what counts as a difference at all.
+    `twins`: the same for the pair of twins that scatters most; smaller differences than chance shows between twins do
+    not count. It is 0 without twins.
     """
 
     arm: str
@@ -39,7 +41,7 @@ class BlockSpread:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The smallest difference that each number of blocks shows in four of five studies, as an effect (a ratio above 1, or a difference)."""
+    """The smallest effect (a ratio above 1, or a difference) that four of five studies find, by the number of blocks."""
 
     spread: BlockSpread
     by_blocks: Mapping[int, float]
@@ -47,10 +49,11 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How the time of a metric's trials is best spent: `own` is the share of the variance that a longer trial takes away.
+    """How long the trials of a metric should be to spend time best.
 
-    `window` seconds were measured in each trial, `overhead` seconds is what a trial costs besides; with `best` seconds (None: longer
-    is always better) the same interval takes the share `time` of the time.
+    `own`: the share of the variance between blocks that is the trials' own noise, which longer trials reduce.
+    `window`: the measured seconds of a trial. `overhead`: the further seconds that a trial costs. `best`: the best
+    window in seconds; None if longer is always better. `time`: the share of the time that then gives the same interval.
     """
 
     setting: Scenario
@@ -63,7 +66,7 @@ class Split:
 
 
 def questions(plan: PlanInfo, reference: str | None) -> int:
-    """How many pairs, primary metrics and settings of a study share one chance of error."""
+    """The number of questions (pairs of arms by primary metrics and settings) that share one chance of error; at least 1."""
     return max(
         sum(
             is_planned(plan, setting, arm, against)
@@ -83,9 +86,9 @@ def _primary(plan: PlanInfo) -> Iterator[tuple[Scenario, MetricInfo]]:
 
 
 def stated(plan: PlanInfo, reference: str | None, sd: float) -> tuple[BlockSpread, ...]:
-    """Every arm, setting and ratio of a study as if its effects against direct had this deviation (0.1: 10 %)."""
+    """The spread of each arm, setting and primary ratio of a study if it were `sd` everywhere (0.1: 10 %)."""
     arms = _contenders(plan, reference)
-    # Two trials of a VPN scatter against each other by the root of two of what one scatters against a quiet direct.
+    # A VPN's two twins scatter against each other by the square root of two times its scatter against a quiet direct.
     twins = sqrt(2) * log(1 + sd) if any(arm.same_as in {one.name for one in arms} for arm in plan.arms) else 0.0
     return tuple(
         BlockSpread(arm.name, setting, metric, log(1 + sd), twins)
@@ -97,7 +100,7 @@ def stated(plan: PlanInfo, reference: str | None, sd: float) -> tuple[BlockSprea
 
 
 def measured(analysis: Analysis) -> tuple[BlockSpread, ...]:
-    """Every arm, setting and primary metric of an earlier run by its own blocks; those with zeros or too few blocks are left out."""
+    """The spread of each arm, setting and primary metric in an earlier run, without those with zeros or too few blocks."""
     arms = {arm.name for arm in _contenders(analysis.results.plan, analysis.reference)}
     found = []
     for cell in analysis.cells:
@@ -114,7 +117,7 @@ def measured(analysis: Analysis) -> tuple[BlockSpread, ...]:
 
 
 def seen(spread: BlockSpread, together: int, counts: Sequence[int] = COUNTS) -> Seen:
-    """What numbers of blocks can see where so many questions share one chance of error."""
+    """The smallest effect that each number of blocks detects if `together` questions share one chance of error."""
     level = intervals.LEVEL / together
     found = {}
     for count in counts:
@@ -125,12 +128,12 @@ def seen(spread: BlockSpread, together: int, counts: Sequence[int] = COUNTS) -> 
 
 
 def splits(analysis: Analysis, block_seconds: float) -> tuple[Split, ...]:
-    """How to split time between blocks and the length of trials, by metric, where a metric has values over time; the plan's order.
+    """How to divide time between more blocks and longer trials, for each metric with values over time, in the plan's order.
 
-    A trial's own noise is what its two halves differ by: the variance of a whole trial is a quarter of that of the halves' difference, however
-    values follow one another within them. What is left of the variance between blocks no longer trial takes away. The best length balances
-    both against what a trial costs besides (W. G. Cochran, "Sampling Techniques", 3rd edition, 1977, 10.6: the optimum of a
-    sample in two stages), and is the median over arms here.
+    A trial's own noise is estimated from the difference of its two halves: the variance of a whole trial is a quarter
+    of that of this difference, however values are correlated within the halves. Longer trials do not reduce the rest of
+    the variance between blocks. The best length balances both against the overhead of a trial (W. G. Cochran, "Sampling
+    Techniques", 3rd edition, 1977, 10.6: the optimum of a sample in two stages). It uses the median share over arms.
     """
     plan = analysis.results.plan
     trials = max(len(plan.trials) // max(plan.blocks, 1), 1)
@@ -163,7 +166,7 @@ def _split(setting: Scenario, metric: MetricInfo, own: float, window: float, ove
 
 
 def _own(trials: Sequence[TrialRow], setting: Scenario, metric: MetricInfo) -> dict[str, float]:
-    """By arm, the mean variance of one trial's own noise; of arms whose trials have values over time."""
+    """The mean variance of a trial's own noise by arm, for arms with enough trials that have values over time."""
     found: dict[str, list[float]] = {}
     for row in trials:
         if row.outcome != "ok" or (row.profile, row.topology, row.workload) != (
@@ -204,5 +207,5 @@ def _contenders(plan: PlanInfo, reference: str | None) -> list[ArmInfo]:
 
 
 def as_percent(sd: float) -> float:
-    """A deviation of log ratios in per cent."""
+    """Return a standard deviation of log ratios in per cent."""
     return 100 * (exp(sd) - 1)

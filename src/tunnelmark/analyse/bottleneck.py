@@ -1,4 +1,4 @@
-"""Finds what limited each trial and each cell: a core, packet loss, a window, the link, the load, the generator, the emulator.
+"""Finds what limited each trial and each cell: a core, loss, a window, the link, the load, the generator, the emulator.
 
 If different things limit the two sides of a ratio, the ratio measures the machine (`apart`): direct at the rate of the
 link against a VPN at the rate of its processor is another number on every machine. So a report says next to the ratio
@@ -63,10 +63,10 @@ With that share of losses, CUBIC's window (RFC 9438, section 5) still carries a 
 milliseconds, so a smaller share limits nothing here."""
 
 LOST_INSIDE = 1e-3
-"""The same share for packets that are missing without a drop counter: some are still on their way when all are counted."""
+"""The same share for packets that no drop counter explains: some are still on their way when they are counted."""
 
 MERGED = 1.05
-"""Packets that arrive this many times larger than they were sent were merged; wireguard-go merges datagrams since 2024."""
+"""Packets that arrive this many times larger than sent were merged; wireguard-go has merged datagrams since 2024."""
 
 _QUEUE = "the link's queue"
 _BY_TCP = 50.0  # per cent of the bytes between the nodes from which on the VPN's transfer is one by TCP (the collector `path`)
@@ -306,7 +306,7 @@ def apart(one: Bottleneck | None, other: Bottleneck | None) -> str:
 
 
 def apart_from_direct(analysis: Analysis, cell: MetricCell) -> str:
-    """Say what limits a cell and what limits direct if that differs, so that their ratio measures the machine; else ""."""
+    """Say what limits a cell and direct if that differs, so that their ratio measures the machine; else ""."""
     own = bound_of(analysis, cell.arm, cell.setting, cell.metric)
     theirs = bound_of(analysis, analysis.reference, cell.setting, cell.metric)
     return apart(own, theirs).format(analysis.reference) if cell.arm != analysis.reference else ""

@@ -1,4 +1,4 @@
-"""Judges after any number of blocks if a new build of a VPN is slower than an old one, and says when a run may end. Pure.
+"""Judges after each block if a new build of a VPN is slower than an old one, and says when a run may end. Pure.
 
 The interval of a ratio is a confidence sequence: in 95 % of runs it holds the true ratio after every block at once. So one may look
 at it at any time, stop when the answer is clear, and add blocks later. It is the inversion of a mixture of t likelihoods, in which
@@ -37,7 +37,7 @@ PRIOR = 1.0
 The interval is narrowest for effects of this size. For values from 0.5 to 2, it differs by 2 % after 16 blocks."""
 
 SEEN = 1.2815515655446004
-"""The normal distribution's 90 % quantile: a number of blocks is enough for a change if it shows it nine times in ten."""
+"""The normal distribution's 90 % quantile: blocks are enough for a change if they show it nine times in ten."""
 
 COSTS = ("cpu_per_gb", "cpu_per_packet", "syscalls_per_packet")
 """Metrics of collectors that are reported for both ends, next to the metrics that decide."""
@@ -83,7 +83,7 @@ class BuildVerdict:
     """The comparison of two builds: each metric (`lines`), the old build against itself (`twins`), and the outcome.
 
     `change`: the stated change, as a share. `costs`: metrics of CPU time and system calls, which decide nothing.
-    `apart`: the old build differs from itself, so nothing is decided. `final`: more blocks would not change the outcome.
+    `apart`: the old build differs from itself, so nothing is decided. `final`: more blocks cannot change the outcome.
     """
 
     change: float

@@ -1,4 +1,4 @@
-"""Where a series of values changes its level for good: the most likely split, tested by permutation, and then within each part. Pure.
+"""Finds where a series of values changes its level: the most likely split, tested by permutation, then within each part. Pure.
 
 The statistic is the largest standardised Mann-Whitney statistic over all splits of the series in two (D. M. Hawkins and Q. Deng, "A
 Nonparametric Change-Point Control Chart", Journal of Quality Technology 42(2), 2010, pp. 165-173). It is made of ranks, so that one run far
@@ -25,19 +25,26 @@ from numpy.typing import NDArray
 from tunnelmark.analyse.intervals import LEVEL, corrected
 
 LEAST = 8
-"""Values that a test needs. Of seven, even the clearest order, three low and four high, has p = 2/35: no change could ever be shown."""
+"""The fewest values for a test.
+
+With seven, even the clearest order (three low and four high) has p = 2/35, so no change could ever be shown."""
 
 ORDERS = 9_999
-"""Random orders that are tried: the smallest p value is 1 in 10,000, which Holm's correction over a hundred series still passes."""
+"""The number of random orders that are tried.
+
+The smallest p value is 1 in 10,000, which is small enough even after Holm's correction over a hundred series."""
 
 
 _TURNS = 20
-"""Times that places are looked for again at most; they stay after two or three."""
+"""The largest number of times that all changes are placed again; they no longer move after two or three."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePoint:
-    """A change of level: `place` is the first value of the new level, from 0; `p` is corrected; the medians before and after it."""
+    """A change of level. `place`: the index of the first value of the new level, from 0. `p`: the corrected p value.
+
+    `before`, `after`: the medians of the two levels.
+    """
 
     place: int
     p: float
@@ -46,7 +53,10 @@ class ChangePoint:
 
 
 def change_points(family: Sequence[Sequence[float]], seed: int = 0) -> tuple[tuple[ChangePoint, ...], ...]:
-    """The changes of each series, in order; none where a series has fewer than `LEAST` values. The same seed gives the same result."""
+    """Find the changes of each series, in order; () for a series with fewer than `LEAST` values.
+
+    The same seed gives the same result.
+    """
     found: list[list[tuple[int, float]]] = [[] for _ in family]
     parts = [(number, 0, len(series)) for number, series in enumerate(family)]
     while parts := [part for part in parts if part[2] - part[1] >= LEAST]:
@@ -67,9 +77,10 @@ def change_points(family: Sequence[Sequence[float]], seed: int = 0) -> tuple[tup
 def _between_neighbours(
     series: Sequence[float], places: list[tuple[int, float]], seed: Sequence[int]
 ) -> list[tuple[int, float]]:
-    """The changes, each placed and tested again between its neighbours; the weakest that is not shown there is left out, in turn.
+    """Place and test each change again between its neighbours.
 
-    Where a series has several steps, the first split may lie between two of them.
+    In each turn, the weakest change is left out if it is not significant there. If a series has several steps, the
+    first split may lie between two of them.
     """
     for _ in range(_TURNS):
         moved: list[tuple[int, float]] = []
@@ -88,7 +99,7 @@ def _between_neighbours(
 
 
 def _look(values: Sequence[float], seed: Sequence[int]) -> tuple[int, float]:
-    """The most likely split (the first value of the second part), and the p value of there being none."""
+    """Return the most likely split (the index of the second part's first value), and the p value of no change."""
     from scipy.stats import permutation_test, rankdata
 
     ranks = rankdata(values)
@@ -107,10 +118,11 @@ def _look(values: Sequence[float], seed: Sequence[int]) -> tuple[int, float]:
 
 
 def _place(values: Sequence[float]) -> int:
-    """The split whose two medians are nearest to the values, by the sum of absolute deviations (Bai 1995).
+    """The split at which the values deviate least from the medians of their parts (sum of absolute deviations, Bai 1995).
 
-    Ranks would not do: in a short part they do not say how large a step is. The value furthest out at either end counts as the next one,
-    so that it is not taken for a level of its own; infinite ones, of which there may be several, lie one range beyond the others.
+    Ranks are not enough: in a short part they do not say how large a step is. The largest value counts as the second
+    largest, and the smallest as the second smallest, so that one outlier is not taken for a level of its own. Infinite
+    values, of which there may be several, are placed just over one range beyond the others.
     """
     found = np.asarray(values, dtype=float)
     finite = found[np.isfinite(found)]
@@ -128,7 +140,7 @@ def _apart(values: NDArray[np.float64]) -> float:
 
 
 def _splits(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mann-Whitney's statistic of each split in two along the last axis, standardised but for a constant factor."""
+    """Mann-Whitney's statistic of each split in two along the last axis, standardised except for a constant factor."""
     n = ranks.shape[-1]
     first = np.arange(1, n)
     apart = np.cumsum(ranks - (n + 1) / 2, axis=-1)[..., :-1]

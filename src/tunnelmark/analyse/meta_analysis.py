@@ -1,4 +1,7 @@
-"""Joins several runs: which of their comparisons mean the same, what each says over sessions and machines, and what is left out."""
+"""Joins several runs: combines the comparisons that are the same in them over sessions and machines.
+
+It also says what is left out, and why.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,12 @@ from tunnelmark.record.results import MetricInfo
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """One run of those that were joined. `machine` is a letter, the same for runs on machines between which nothing differs.
+    """One of the joined runs.
 
-    `started` in seconds since the Unix epoch, None where it is not recorded; `boot` is empty where it is not known; `plan` is
-    the hash of all that was asked. `numbers` are those of its blocks, by which with `seed` emulated links decide;
-    `short`: too few of them for a judgement of its own on the A/A pair.
+    `machine`: a letter, the same for runs whose recorded machines do not differ. `started`: in seconds since the Unix
+    epoch; None if it is not recorded. `boot`: the boot's identity; "" if unknown. `plan`: the hash of all that was
+    asked. `standing`: its A/A judgement. `numbers`: the numbers of its blocks; with `seed`, they determine what emulated
+    links do to packets. `short`: it has too few blocks to judge its A/A pair alone.
     """
 
     name: str
@@ -45,7 +49,10 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class MergedRow:
-    """One comparison over the sessions that have it: what each says, all together, and why others are not in it."""
+    """One comparison over sessions: the effect in each, the combined effect, and why others are left out.
+
+    `left_out`: the reason, by the name of the session.
+    """
 
     arm: str
     against: str
@@ -59,9 +66,11 @@ class MergedRow:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Several runs as one: `rows` against direct, `pairs` of other arms by primary metrics. `covers` is what intervals are of.
+    """Several runs as one.
 
-    `same` is the A/A judgement over them.
+    `rows`: comparisons with direct. `pairs`: comparisons of other arms, by primary metrics. `not_joined`: what differs
+    between the runs, and what was left out. `covers`: what the intervals are about, in words. `same`: the A/A judgement
+    over all runs.
     """
 
     title: str
@@ -77,9 +86,9 @@ class Merged:
 
 
 def merge(analyses: Mapping[str, Analysis]) -> Merged:
-    """Join analyses, by the name of each session. UsageError if no two of them compared the same.
+    """Join the analyses of several sessions, given by the session's name. UsageError if no two compared the same thing.
 
-    A comparison is joined over the sessions in which its two arms, its link, topology and workload are what they are in the
+    A comparison is joined over the sessions in which its two arms, link, topology and workload are the same as in the
     first session that has it.
     """
     machines = fingerprint_diff.machines({name: each.results.environment for name, each in analyses.items()})
@@ -109,7 +118,7 @@ def merge(analyses: Mapping[str, Analysis]) -> Merged:
 
 
 def covers(sessions: Sequence[Joined]) -> str:
-    """Of what the intervals over these sessions are, in words that complete "an interval covers ..."."""
+    """Say what the intervals over these sessions are about, in words that complete "an interval covers ..."."""
     machines = list(dict.fromkeys(each.machine for each in sessions))
     if len(machines) > 2:
         return f"machines like the {len(machines)} measured"
@@ -149,7 +158,7 @@ def _joined(name: str, analysis: Analysis, machine: str) -> Joined:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """One comparison in all runs that have it; in `alike` of them it is the same, and `effects` has those with values."""
+    """One comparison in all runs that have it; it is the same in `alike` runs, and `effects` holds those that have values."""
 
     arm: str
     against: str
@@ -167,7 +176,7 @@ def _found(
 ) -> Iterable[_Found]:
     found: dict[tuple[str, str, Scenario, str], dict[str, Comparison]] = {}
     for name, analysis in analyses.items():
-        # By a primary metric a run's A/A judgement alone compares an arm with its twin; over sessions it is a row like others.
+        # By primary metrics, only a run's A/A judgement compares an arm with its twin; over sessions it is a row like others.
         for pair in (*analysis.pairs, *(twins.comparison for twins in analysis.same.twins)):
             found.setdefault((pair.arm, pair.against, pair.setting, pair.metric), {})[name] = pair
     for (arm, against, setting, metric_name), pairs in found.items():
@@ -232,7 +241,7 @@ def _metric(analysis: Analysis, setting: Scenario, name: str) -> MetricInfo:
 
 
 def _differences(pieces: Mapping[str, Mapping[Piece, Mapping[str, object]]]) -> list[str]:
-    """What each later session was asked differently from the first."""
+    """Say what each later session was asked differently from the first."""
     (first, mine), *others = pieces.items()
     said: dict[str, list[str]] = {}
     for name, theirs in others:
@@ -242,7 +251,7 @@ def _differences(pieces: Mapping[str, Mapping[Piece, Mapping[str, object]]]) -> 
 
 
 def _left_out(found: Sequence[_Found]) -> list[str]:
-    """Sessions whose values could not be used, for another reason than what was asked."""
+    """Say which sessions were asked the same, but have values by a primary metric that could not be used, and why."""
     said: dict[tuple[str, str], list[str]] = {}
     for row in found:
         for name, why in row.left_out.items():
@@ -274,7 +283,10 @@ def _cautions(sessions: Sequence[Joined]) -> Iterable[str]:
 
 
 def _same_links(sessions: Sequence[Joined]) -> list[list[str]]:
-    """Sessions of one seed that are joined by blocks of the same number: seed and number decide what a link does (`plan.order.link_seed`)."""
+    """Group the sessions that have the same seed and share block numbers; single sessions are left out.
+
+    Seed and block number decide what an emulated link does (`plan.order.link_seed`).
+    """
     groups: list[tuple[set[tuple[int, int]], list[str]]] = []
     for each in sessions:
         decided, names = {(each.seed, number) for number in each.numbers}, [each.name]

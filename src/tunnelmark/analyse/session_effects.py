@@ -1,6 +1,6 @@
-"""Combines an effect over sessions and machines: its mean, how it varies on each level, and what one more session would say.
+"""Combines an effect over sessions and machines: its mean, its variance on each level, and a prediction for another run.
 
-Pure, and about nothing but additive effects (log ratios or differences), each with its standard error and number of blocks.
+Pure. Effects are additive (log ratios or differences), each with its standard error and its number of blocks.
 
 The *unit* is the highest level of which there are several: machines, else sessions (runs on other boots or days) of one machine.
 
@@ -17,13 +17,13 @@ Student's interval over units. That asks nothing of the errors, so it also holds
 blocks vary more on some machines. It costs little where units differ at all: next to the best weights the interval is at most 10 % wider for machines of 12, 6, 3, 3 and
 1 blocks, and 30 % for such of 12, 1 and 1. Where an error is asked for, a short session has that of all sessions' blocks together.
 
-*These units.* The mean of the units that were measured, in these sessions, has an error by blocks alone, with the degrees of freedom of
-Satterthwaite (Biometrics Bulletin 2, 1946, pp. 110-114). It says nothing of another unit, and there is one of two units, too.
+*These units.* The mean of just the units that were measured, in these sessions, has an error from blocks alone, with the degrees of
+freedom of Satterthwaite (Biometrics Bulletin 2, 1946, pp. 110-114). It says nothing about another unit. It also exists for two units.
 
-*Components.* What the spread of estimates has beyond their errors, less those errors' mean (Hedges and Olkin, "Statistical Methods for
-Meta-Analysis", 1985, ch. 9, after Cochran, Biometrics 10, 1954, pp. 101-129): without bias, so it may be below zero, where nothing
-but noise is seen. What is cut off at zero is too large in the mean: Paule and Mandel's by 10 to 20 % with five machines of four blocks that differ by
-half of what blocks do.
+*Components.* The variance on a level is the variance of the estimates less the mean of their errors' variances (Hedges and Olkin,
+"Statistical Methods for Meta-Analysis", 1985, ch. 9, after Cochran, Biometrics 10, 1954, pp. 101-129). It has no bias, so it may be
+below zero where only noise is seen. An estimate that is cut off at zero is too large on average: Paule and Mandel's by 10 to 20 % with
+five machines of four blocks that differ by half as much as blocks do.
 
 The prediction interval has the form of Higgins, Thompson and Spiegelhalter, "A re-evaluation of random-effects meta-analysis",
 JRSS A 172, 2009, pp. 137-159, for *what a run there would print*: mean -+ t * sqrt(spread of the units' estimates + error of the
@@ -51,7 +51,7 @@ OWN_BLOCKS = 5
 """A session of fewer blocks has the deviation of a block from all sessions together."""
 
 _LEAST_FREEDOM = 2
-"""As with fewer than three blocks: Student's factor at one degree is 12.7."""
+"""With fewer degrees of freedom there is no interval: Student's factor at one degree is 12.7."""
 
 _ROUNDING = 1e-12
 _STEPS = 200
@@ -76,7 +76,7 @@ class SessionEffect:
 
 @dataclass(frozen=True, slots=True)
 class UnitEffect:
-    """The additive effect of one machine or session, with its 95 % interval over blocks; None if these are too few."""
+    """The additive effect of one machine or session, with its 95 % interval over blocks (None with too few blocks)."""
 
     name: str
     estimate: float
@@ -86,13 +86,16 @@ class UnitEffect:
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """An effect over sessions, additive. Intervals hold 95 %.
+    """An additive effect over sessions, with intervals of 95 %.
 
-    `low` to `high` is of the mean over units like these, `next_low` to `next_high` of what a run of the same length on one more
-    such unit would print; both are None with fewer than `MIN_UNITS`. `here` is the mean of these very units in these sessions, with
-    its interval; None where too few blocks tell their error. Standard deviations by level: `machines` and `sessions` beyond what their
-    parts explain, `blocks` of one block's effect (a deployment, and its trial); None where one alone cannot say. Where no session has two
-    blocks, `blocks` is None and the level above holds it. The variances are the same without a cut at zero, and so without bias.
+    `low` to `high`: the interval of the mean over units like these. `next_low` to `next_high`: where a run of the same
+    length on one more such unit would find the effect. Both are None with fewer than `MIN_UNITS`. `here`: the mean of
+    just these units in these sessions; its interval is None if there are too few blocks to know their error.
+
+    `sd_machines`, `sd_sessions`: the standard deviations on these levels, beyond what the levels below explain.
+    `sd_blocks`: that of one block's effect (a deployment and its trial). Each is None if nothing on its level was
+    repeated. If no session has two blocks, `sd_blocks` is None, and the level above includes it. `variance_machines`
+    and `variance_sessions` are not cut off at zero, and so have no bias.
     """
 
     unit: Unit
@@ -116,7 +119,7 @@ class Combined:
 
 @dataclass(frozen=True, slots=True)
 class _Variance:
-    """A variance and the degrees of freedom that it is known with."""
+    """A variance and its degrees of freedom."""
 
     value: float
     freedom: float
@@ -126,7 +129,7 @@ class _Variance:
 class _Block:
     """The variance of one block's effect, pooled over sessions; it is the sum of independent `pieces`.
 
-    Each session with an error of its own has a piece, by its name; the short ones have the piece "" together.
+    Each session with enough blocks has a piece, named by its number; the short ones share the piece "".
     """
 
     value: float
@@ -135,7 +138,10 @@ class _Block:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """A session's estimate and the variance of its error, 0 where unknown; `own` names the piece that this is of, "" for that of all."""
+    """A session's estimate and the variance of its error, 0 if unknown.
+
+    `own`: the name of the session's piece of the pooled variance; "" if it is short, and its error is that of all.
+    """
 
     estimate: float
     error: float
@@ -144,7 +150,7 @@ class _Session:
 
 
 def combine(found: Sequence[SessionEffect]) -> Combined | None:
-    """All sessions of one comparison as one; None without any."""
+    """Combine all sessions of one comparison; None if there are none."""
     if not found:
         return None
     block = _of_a_block(found)
@@ -196,7 +202,10 @@ def combine(found: Sequence[SessionEffect]) -> Combined | None:
 
 
 def paule_mandel(estimates: Sequence[float], errors: Sequence[float]) -> float:
-    """The variance between units with which their weighted squares are as large as expected, k - 1; `errors` are variances."""
+    """The variance between units at which the sum of weighted squares is as large as expected, k - 1; 0 if it is smaller.
+
+    `errors`: the variance of each estimate's error.
+    """
     freedom = len(estimates) - 1
     if _squares(estimates, errors, 0.0) <= freedom:
         return 0.0
@@ -212,7 +221,7 @@ def paule_mandel(estimates: Sequence[float], errors: Sequence[float]) -> float:
 
 
 def _of_a_block(found: Sequence[SessionEffect]) -> _Block | None:
-    """None where no session has two blocks."""
+    """The variance of a block's effect over all sessions; None if no session has two blocks."""
     freedom = sum(each.blocks - 1 for each in found)
     if not freedom:
         return None
@@ -240,9 +249,10 @@ def _session(number: int, each: SessionEffect, block: _Block | None) -> _Session
 def _over(
     estimates: Sequence[float], errors: Sequence[float], more: _Variance, *, equal: bool
 ) -> tuple[float, float | None, float | None]:
-    """The mean over units, with equal weights or the best, and half of its interval and of the prediction interval.
+    """The mean over units, half of its interval's width, and half of the prediction interval's (None with few units).
 
-    One run varies more than these estimates do, by the variance `more`.
+    `equal`: units have equal weights, else the best ones. `more`: by how much the variance of one run exceeds that of
+    these estimates.
     """
     count = len(estimates)
     if count == 1:
@@ -261,7 +271,7 @@ def _over(
 
 
 def _half(members: Sequence[Sequence[_Session]], block: _Block | None) -> float | None:
-    """Half of the interval of the mean over these units by their blocks' errors; None where those are hardly known."""
+    """Half of the interval of the mean over just these units, from their blocks' errors; None if these are hardly known."""
     if block is None:
         return None
     parts, shared = dict.fromkeys(block.pieces, 0.0), 0.0
