@@ -66,7 +66,7 @@ class Split:
 
 
 def questions(plan: PlanInfo, reference: str | None) -> int:
-    """The number of questions (pairs of arms by primary metrics and settings) that share one chance of error; at least 1."""
+    """The number of questions (a pair by a primary metric in a setting) that share one chance of error; at least 1."""
     return max(
         sum(
             is_planned(plan, setting, arm, against)
@@ -128,7 +128,7 @@ def seen(spread: BlockSpread, together: int, counts: Sequence[int] = COUNTS) -> 
 
 
 def splits(analysis: Analysis, block_seconds: float) -> tuple[Split, ...]:
-    """How to divide time between more blocks and longer trials, for each metric with values over time, in the plan's order.
+    """How to divide time between blocks and longer trials, for each metric with values over time, in the plan's order.
 
     A trial's own noise is estimated from the difference of its two halves: the variance of a whole trial is a quarter
     of that of this difference, however values are correlated within the halves. Longer trials do not reduce the rest of

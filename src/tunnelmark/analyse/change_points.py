@@ -1,4 +1,4 @@
-"""Finds where a series of values changes its level: the most likely split, tested by permutation, then within each part. Pure.
+"""Finds where a series changes its level: the most likely split, tested by permutation, then within each part. Pure.
 
 The statistic is the largest standardised Mann-Whitney statistic over all splits of the series in two (D. M. Hawkins and Q. Deng, "A
 Nonparametric Change-Point Control Chart", Journal of Quality Technology 42(2), 2010, pp. 165-173). It is made of ranks, so that one run far
@@ -118,7 +118,7 @@ def _look(values: Sequence[float], seed: Sequence[int]) -> tuple[int, float]:
 
 
 def _place(values: Sequence[float]) -> int:
-    """The split at which the values deviate least from the medians of their parts (sum of absolute deviations, Bai 1995).
+    """The split with the least sum of absolute deviations of the values from the medians of their parts (Bai 1995).
 
     Ranks are not enough: in a short part they do not say how large a step is. The largest value counts as the second
     largest, and the smallest as the second smallest, so that one outlier is not taken for a level of its own. Infinite

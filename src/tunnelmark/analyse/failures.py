@@ -1,4 +1,4 @@
-"""Failures for a reader: trials that failed for the same reason are reported once."""
+"""Groups failures for a report: trials that failed for the same reason are reported once."""
 
 from __future__ import annotations
 
@@ -9,31 +9,35 @@ from dataclasses import dataclass
 from tunnelmark.model.attempt import stem
 from tunnelmark.record.results import TrialRow
 
-NAMED = 3  # trials of one cause that are named one by one; of more, the arms and how many trials of each
+NAMED = 3  # up to so many trials of one cause are named one by one; of more, only their number for each arm
 
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """Attempts without a result that all said the same; void ones may differ in figures. A single one has its log and raw output."""
+    """Attempts without a result that have the same reason and message.
+
+    Messages of void attempts may differ in their figures. A failed attempt with a log has a group of its own.
+    """
 
     rows: tuple[TrialRow, ...]
 
     @property
     def first(self) -> TrialRow:
-        """The attempt whose words are shown for all."""
+        """The attempt whose message is shown for the whole group."""
         return self.rows[0]
 
     @property
     def title(self) -> str:
-        """The trial, or how many of the trials of which arms."""
+        """The trial's name; for several attempts, their arms and their number."""
         arms = ", ".join(dict.fromkeys(row.arm for row in self.rows))
         return self.first.trial if len(self.rows) == 1 else f"{arms}, {len(self.rows)} trials"
 
 
 def grouped(failures: Iterable[TrialRow]) -> tuple[FailureGroup, ...]:
-    """Attempts with the same reason and words together, in order of the first: failures by arm, and alone if they have a log.
+    """Group attempts with the same reason and message, in the order of each group's first attempt.
 
-    A void attempt says nothing about its arm and little by its figures, so it is reported once for all.
+    Failures are grouped by arm, and a failure with a log is alone. A void attempt says nothing about its arm, and its
+    figures say little, so void attempts are grouped over all arms, whatever their figures.
     """
     found: dict[tuple[object, ...], list[TrialRow]] = {}
     for row in failures:
@@ -45,14 +49,14 @@ def grouped(failures: Iterable[TrialRow]) -> tuple[FailureGroup, ...]:
 
 
 def silent(trials: Sequence[TrialRow]) -> tuple[str, ...]:
-    """Arms that never had a result, though the laboratory gave them a chance, in order of their first."""
+    """The arms that never had a result though some attempt was not void, in the order of their first such attempt."""
     tried = Counter(row.arm for row in trials if row.outcome != "void")
     good = Counter(row.arm for row in trials if row.outcome == "ok")
     return tuple(arm for arm in tried if not good[arm])
 
 
 def causes(failures: Sequence[TrialRow]) -> str:
-    """Every cause with its trials, or where they are many with their number by arm."""
+    """Every cause with the names of its trials; with more than `NAMED`, their number for each arm."""
     by_cause: dict[str, list[TrialRow]] = {}
     for row in failures:
         by_cause.setdefault(row.reason or row.outcome, []).append(row)

@@ -1,4 +1,4 @@
-"""How far a multiple of the anchor moves from one machine to another, which no single run can know."""
+"""Estimates how far a multiple of the anchor differs between machines, which no single run can know."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ class MachineComparison:
 
 BETWEEN = MachineComparison(0.171, 4.3, "one machine of two cores with 35 and 70 % of its CPU time left")
 """Fitted by `bench/anchor.py` on 2026-11-24: ten VPNs, TCP over a gigabit with cards that split and merge, five blocks in each setting, one virtual
-machine of two cores (AMD EPYC, Linux 6.18), slowed in pieces of 0.2 ms. It is judged by pairs from which it was not made: the machine as it is
-predicts itself with half of each core left, and under a quota of 50 %, for 10 of 10 VPNs each. Most of it are VPNs that hand over
-super-packets, and gain on the anchor where the machine is slower; without such cards it was 0.078. It does not cover a machine so
+machine of two cores (AMD EPYC, Linux 6.18), slowed in pieces of 0.2 ms. It was checked on pairs that the fit did not use: the machine at full
+speed predicts itself with half of each core left, and under a quota of 50 %, for 10 of 10 VPNs each. Most of the deviation is from VPNs that
+hand over super-packets, and gain on the anchor where the machine is slower; without such cards it was 0.078. It does not cover a machine so
 overloaded that single trials break down."""
 
 
 def fit(multiples: Sequence[Sequence[float]], noise: Sequence[Sequence[float]], source: str = "") -> MachineComparison:
     """The deviation between two machines, from log multiples of several arms (rows) on several machines (columns).
 
-    `noise` holds the variance of each of them through the run's own scatter. A two-way analysis of variance without repetition
-    (Snedecor and Cochran, Statistical Methods, chapter 14): what all arms share on a machine, which is the anchor's own deviation, has one
-    degree of freedom less than there are machines. What is left has that many times the number of arms less one. Their sum has
-    Satterthwaite's (1946). ValueError with fewer than two arms or machines.
+    `noise`: the variance of each log multiple from its run's own scatter. The method is a two-way analysis of variance
+    without repetition (Snedecor and Cochran, Statistical Methods, chapter 14). The deviation that all arms share on a
+    machine is the anchor's own; its degrees of freedom are the number of machines less one. The rest has that number
+    times the number of arms less one. Their sum has Satterthwaite's degrees of freedom (1946). ValueError with fewer
+    than two arms or machines.
     """
     arms, machines = len(multiples), len(multiples[0]) if multiples else 0
     if arms < 2 or machines < 2:

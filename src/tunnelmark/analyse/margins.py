@@ -1,4 +1,4 @@
-"""Margins: up to which effect two arms count as equal, and below which an effect counts for nothing; by kind of metric.
+"""The margins for each kind of metric: up to which effect two arms are equal, and up to which it is negligible.
 
 Both are fixed here, before any result: a margin chosen after a look at the numbers can make anything equal. An effect is
 a ratio or a difference in the metric's unit, whichever the metric declares.
@@ -22,7 +22,7 @@ EQUAL_SPAN = 1e-2
 """Seconds of an outage, a gap or another span: 10 ms, less than one picture of a screen at 60 Hz."""
 
 EQUAL_OTHER = 1.0
-"""One of any other unit that differences are taken of: one packet, one request, one ms/s of a core."""
+"""For differences in any other unit, one of it: one packet, one request, one ms/s of a core."""
 
 NEGLIGIBLE_RATIO = 1.01
 """A ratio within one per cent of 1 is negligible, however sure it is."""
@@ -30,11 +30,12 @@ NEGLIGIBLE_RATIO = 1.01
 NEGLIGIBLE_POINTS = 0.1
 NEGLIGIBLE_TIME = 1e-5
 NEGLIGIBLE_OTHER = 0.1
-"""And a difference of a tenth of a percentage point, ten microseconds, a tenth of any other unit: differences are used for
-metrics that are often zero, where a relative margin would be zero as well."""
+"""A difference of a tenth of a percentage point, ten microseconds, or a tenth of any other unit is negligible, too.
+
+Differences are used for metrics that are often zero, where a relative margin would be zero as well."""
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
-"""What one of each unit of time is in seconds."""
+"""Each unit of time in seconds."""
 
 
 def equal_within(metric: MetricInfo) -> float:
@@ -49,7 +50,7 @@ def equal_within(metric: MetricInfo) -> float:
 
 
 def negligible(metric: MetricInfo) -> float:
-    """The largest effect that counts for nothing: a ratio above 1, or a difference in the metric's unit."""
+    """The largest effect that is negligible: a ratio above 1, or a difference in the metric's unit."""
     if metric.compare == "ratio":
         return NEGLIGIBLE_RATIO
     if metric.unit == "%":

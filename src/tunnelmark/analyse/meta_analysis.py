@@ -28,7 +28,7 @@ class Joined:
 
     `machine`: a letter, the same for runs whose recorded machines do not differ. `started`: in seconds since the Unix
     epoch; None if it is not recorded. `boot`: the boot's identity; "" if unknown. `plan`: the hash of all that was
-    asked. `standing`: its A/A judgement. `numbers`: the numbers of its blocks; with `seed`, they determine what emulated
+    asked. `standing`: its A/A judgement. `numbers`: the numbers of its blocks; with `seed`, they decide what emulated
     links do to packets. `short`: it has too few blocks to judge its A/A pair alone.
     """
 
@@ -158,7 +158,7 @@ def _joined(name: str, analysis: Analysis, machine: str) -> Joined:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """One comparison in all runs that have it; it is the same in `alike` runs, and `effects` holds those that have values."""
+    """One comparison in all runs that have it; it is the same in `alike` runs, and `effects` is of those with values."""
 
     arm: str
     against: str

@@ -1,4 +1,4 @@
-"""Combines an effect over sessions and machines: its mean, its variance on each level, and a prediction for another run.
+"""Combines an effect over sessions and machines: its mean, its variance on each level, a prediction for another run.
 
 Pure. Effects are additive (log ratios or differences), each with its standard error and its number of blocks.
 
@@ -202,7 +202,7 @@ def combine(found: Sequence[SessionEffect]) -> Combined | None:
 
 
 def paule_mandel(estimates: Sequence[float], errors: Sequence[float]) -> float:
-    """The variance between units at which the sum of weighted squares is as large as expected, k - 1; 0 if it is smaller.
+    """The variance between units at which the weighted squares sum to what is expected, k - 1; 0 if they sum to less.
 
     `errors`: the variance of each estimate's error.
     """

@@ -1,7 +1,7 @@
-"""Effects against direct while a study still runs: by the blocks so far, without a verdict. Pure.
+"""Computes effects against direct while a study still runs, from the blocks so far, without a verdict. Pure.
 
-One who looks at results before the end, and decides by them, finds too much: so there is an effect and its interval, and no sign that says
-better or worse. Of each attempt only the values of primary metrics are kept, so that an answer takes some milliseconds.
+Decisions from results before the end find differences that do not exist. So there are effects and intervals, but no
+verdict of better or worse. Only values of primary metrics are kept, so that an answer takes some milliseconds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tunnelmark.record.results import MetricInfo, PlanInfo, TrialRow
 
 
 class EffectsSoFar:
-    """The attempts of a run so far, those of earlier sessions included, and what they say of each arm against direct."""
+    """The attempts of a run so far, with those of earlier sessions, and the effects of arms against direct from them."""
 
     def __init__(self, plan: PlanInfo, rows: Iterable[TrialRow] = ()) -> None:
         self._plan = plan
@@ -33,7 +33,10 @@ class EffectsSoFar:
         self._rows.append(replace(row, samples=kept, raw=(), phases={}, counted=(), limits={}))
 
     def effects(self) -> tuple[tuple[MetricInfo, Comparison], ...]:
-        """Each primary metric and arm in each setting, against direct, where there is a block with both; in the order of the plan."""
+        """Compare each arm with direct, in each setting by each primary metric, in the order of the plan.
+
+        Comparisons without an estimate (such as those without a block that has both) are left out; () without direct.
+        """
         plan = self._plan
         reference = next((arm.name for arm in plan.arms if arm.vpn == DIRECT and arm.same_as is None), None)
         if reference is None:

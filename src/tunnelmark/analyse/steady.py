@@ -1,6 +1,6 @@
-"""Says which windows were not stationary: the halves of a transfer's window differ by more than a tenth, beyond noise. Pure.
+"""Finds windows that were not stationary: their halves' goodput differs by more than a tenth, beyond noise. Pure.
 
-A mean over slow start, or over a queue that still fills, says how long the trial was, and not what the arm does.
+A mean over slow start, or over a queue that still fills, depends on the length of the trial, and not only on the arm.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ UNSTEADY = 10.0
 def unsteady(analysis: Analysis, cell: MetricCell) -> float | None:
     """By how many per cent of the mean the second half was above the first; None where the window was stationary.
 
-    The mean over blocks must be beyond `UNSTEADY`, and the 95 % interval over blocks must leave out zero; with fewer blocks
-    than an interval needs nothing is said. Only for metrics in bit/s, because the halves are those of the goodput.
+    The mean over blocks must be beyond `UNSTEADY`, and the 95 % interval over blocks must not hold zero. None also with
+    too few blocks for an interval, and for metrics that are not primary or not in bit/s: the halves are of the goodput.
     """
     if cell.metric.unit != "bit/s" or not cell.metric.primary:
         return None

@@ -1,4 +1,4 @@
-"""What studies without blocks print, next to our own: rank tests of every two arms, and how much values scatter over blocks. Pure.
+"""Computes what studies without blocks print: rank tests of every two arms, and the scatter of values. Pure.
 
 Mann-Whitney's U (H. B. Mann and D. R. Whitney, "On a Test of Whether one of Two Random Variables is Stochastically Larger than the
 Other", Annals of Mathematical Statistics 18, 1947, pp. 50-60) takes the values of two arms as two samples, whatever block they
@@ -24,16 +24,19 @@ from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
 from tunnelmark.record.results import MetricInfo
 
 _MOST = 32
-"""Up to so many values of two arms together, ties do not keep p from being exact: all arrangements of the tied ranks are counted. SciPy's
-tables know no ties, and going through the arrangements one by one takes it half a second for eight values against eight."""
+"""Up to so many values of two arms together, p is exact even with ties: all arrangements of the ranks are counted.
+
+SciPy's tables do not cover ties, and its way through all arrangements takes half a second for eight values against
+eight."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankTest:
-    """Two arms by one metric in one setting, as samples: `u` is Mann-Whitney's of `arm`, `delta` Cliff's (1: always larger).
+    """Two arms compared as samples, by one metric in one setting.
 
-    `counts` are the values of each, zeros among them; `failed` the attempts of each without a value, which no rank has. `q` is
-    `p` after Holm over all pairs and settings of this metric. `least` is the smallest p that so few values can have.
+    `counts`: the number of values of each, with zeros. `failed`: the failed trials of each, which have no rank. `u`:
+    Mann-Whitney's U of `arm`. `q`: `p` after Holm's correction over all pairs and settings of this metric. `delta`:
+    Cliff's delta (1: values of `arm` are always larger). `least`: the smallest p that so few values can have.
     """
 
     arm: str
@@ -50,7 +53,7 @@ class RankTest:
 
     @property
     def differs(self) -> bool:
-        """Whether the corrected test says that values of the one tend to be larger."""
+        """Whether the corrected test shows that values of one arm tend to be larger."""
         return self.q < LEVEL
 
 
@@ -58,8 +61,8 @@ class RankTest:
 class BlockScatter:
     """A cell's values over blocks: mean, standard deviation (of a sample) in the metric's unit, and their quotient.
 
-    The deviation is None of a single value, the coefficient of variation also where the mean is zero or of a metric whose
-    differences are taken: its zero is not a natural one, or often met. `failed` and `void` are attempts without a value.
+    `deviation`: None with fewer than two values. `variation`: the quotient; None also if the mean is zero, or if the
+    metric is compared by differences: its zero is arbitrary, or frequent. `failed`, `void`: trials without a value.
     """
 
     cell: MetricCell
@@ -73,7 +76,7 @@ class BlockScatter:
 
 
 def rank_tests(analysis: Analysis, settings: Iterable[Scenario], metric: MetricInfo) -> tuple[RankTest, ...]:
-    """Every two arms that have values, in each of these settings of one workload, corrected together."""
+    """Test every two arms that have values, in each of these settings of one workload; all are corrected together."""
     found = []
     for setting in settings:
         cells = [cell for cell in analysis.cells_of(setting, metric.name) if cell.values]
@@ -101,7 +104,7 @@ def rank_tests(analysis: Analysis, settings: Iterable[Scenario], metric: MetricI
 
 
 def mann_whitney(x: Iterable[float], y: Iterable[float]) -> tuple[float, float]:
-    """U of `x` (the pairs in which it is larger, ties as half) and the two-sided p; neither may be empty."""
+    """Return U of `x` (the number of pairs in which it is larger, a tie as half) and the two-sided p; neither may be empty."""
     first, second = list(x), list(y)
     _, place, counts = np.unique([*first, *second], return_inverse=True, return_counts=True)
     ranks = [float(rank) for rank in (np.cumsum(counts) - (counts - 1) / 2)[place]]  # ties share their mean rank
@@ -110,7 +113,7 @@ def mann_whitney(x: Iterable[float], y: Iterable[float]) -> tuple[float, float]:
 
 @lru_cache(maxsize=4096)
 def _by_ranks(x: tuple[float, ...], y: tuple[float, ...]) -> tuple[float, float]:
-    """The same of ranks, of which few blocks have few arrangements, so that a large study asks for each once."""
+    """The same for ranks; few blocks have few arrangements of ranks, so a large study computes each only once."""
     from scipy.stats import mannwhitneyu  # SciPy costs 0.4 s, and most commands need none of it
 
     if len({*x, *y}) == 1:
@@ -123,7 +126,10 @@ def _by_ranks(x: tuple[float, ...], y: tuple[float, ...]) -> tuple[float, float]
 
 
 def _exact(x: Sequence[float], y: Sequence[float]) -> float:
-    """The two-sided p of a sum of ranks among all choices of so many of these ranks; tied ranks are halves, so twice each is whole."""
+    """The exact two-sided p: where the sum of the ranks `x` lies among all choices of as many of these ranks.
+
+    Tied ranks may be halves, so ranks are doubled to be whole.
+    """
     doubled = [round(2 * rank) for rank in (*x, *y)]
     ways = np.zeros((len(x) + 1, sum(doubled) + 1))
     ways[0, 0] = 1.0
@@ -135,7 +141,7 @@ def _exact(x: Sequence[float], y: Sequence[float]) -> float:
 
 
 def scatter(analysis: Analysis, settings: Iterable[Scenario], metric: MetricInfo) -> tuple[BlockScatter, ...]:
-    """Every arm's values by one metric in each of these settings, also where it has none."""
+    """The scatter of each arm's values by one metric in each of these settings, with arms that have no value."""
     return tuple(_scatter(cell) for setting in settings for cell in analysis.cells_of(setting, metric.name))
 
 

@@ -1,4 +1,4 @@
-"""Where the wall time of a study went, and which trials the machine disturbed."""
+"""Computes where the wall time of a study went, and lists the disturbed trials."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tunnelmark.record.results import Session, TrialRow
 
 @dataclass(frozen=True, slots=True)
 class WallTime:
-    """Where the wall time went, in seconds: `phases` are summed over trials, `outside` had no trial running.
+    """Where the wall time went, in seconds: `phases` are summed over trials; in `outside` no trial ran.
 
-    Trials may overlap at their edges; `overlap` is how much of `phases` was shared by two of them, so that
-    phases + outside - overlap = wall. `complete` is false while a session has no recorded end.
+    Trials may overlap at their edges; `overlap` is the time in `phases` that two of them shared, so that
+    phases + outside - overlap = wall. `complete` is False if a session has no recorded end.
     """
 
     wall: float
@@ -41,7 +41,7 @@ class Disturbance:
 
 
 def wall_time(sessions: Sequence[Session], trials: Sequence[TrialRow]) -> WallTime:
-    """The sessions' wall time by phase; a session without a recorded end counts until its last trial ended."""
+    """Return the sessions' wall time by phase; a session without a recorded end counts until its last trial ended."""
     spans = sorted((trial.started, trial.started + sum(trial.phases.values())) for trial in trials)
     phases = {phase: sum(trial.phases.get(phase, 0.0) for trial in trials) for phase in PHASES}
     for name in dict.fromkeys(name for trial in trials for name in trial.phases if name not in phases):

@@ -1,6 +1,6 @@
-"""What published studies claim, as data, and what a run or imported raw data say of each claim.
+"""Reads what published studies claim, and judges each claim by a run or by imported raw data.
 
-`claims_schema` is the shape of a file, `reading` makes `model`'s data of it, `statements` makes of each claim what must be true of
-values, and `judging` holds that against values: those that the source printed (`printed`), those of a run (`measured`),
-or raw data that its authors published (`raw`).
+`claims_schema` defines the format of a file of claims, and `reading` turns a file into the data of `model`.
+`statements` turns each claim into statements that must be true of values. `judging` tests them on values: those that
+the source printed (`printed`), those of a run (`measured`), or raw data that its authors published (`raw`).
 """

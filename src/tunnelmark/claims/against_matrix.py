@@ -1,6 +1,6 @@
-"""Claims about what a VPN can do, held against the feature matrix: no run says anything about them.
+"""Judges claims about the features of a VPN by the feature matrix, because no run can test them.
 
-What a cell of the matrix has from the claim's own source is not evidence for it, so such a cell is not used.
+A cell of the matrix that rests only on the claim's own source is no evidence for the claim, so it is not used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OPEN_SOURCE = frozenset({"AGPL-3.0", "Apache-2.0", "BSD-3-Clause", "GPL-2.0", "G
 
 
 def compare(claim: Claim, feature: Feature, facts: Mapping[str, Fact] | None = None) -> Judged:
-    """Whether the matrix says so, by these cells or those that tunnelmark brings; `partly` decides nothing."""
+    """Judge the claim by `facts`, by default the matrix that tunnelmark ships; a feature that is `partly` there is undecided."""
     cells = _shipped(feature.vpn) if facts is None else facts
     known = {key: cells[key] for key in feature.criteria if key in cells and _own(cells[key], feature.cited)}
     said = "; ".join(f"{key}: {fact.value} ({fact.source}, {fact.date})" for key, fact in known.items())

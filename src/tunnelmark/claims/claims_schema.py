@@ -1,4 +1,4 @@
-"""What a file of claims may hold: its shape, field by field. Each field's description completes "should be ..."."""
+"""Defines the format of a file of claims. Each field's description completes "should be ..."."""
 
 from __future__ import annotations
 

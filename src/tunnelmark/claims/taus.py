@@ -1,7 +1,7 @@
-"""How far an order agrees with a published one: Kendall's tau-b with an interval.
+"""Measures how far an order agrees with a published one: Kendall's tau-b with an interval.
 
-M. G. Kendall, "A New Measure of Rank Correlation", Biometrika 30, 1938, pp. 81-93. The interval is the percentile bootstrap's over blocks: whole
-blocks are drawn, as what arms share inside of one must stay together.
+M. G. Kendall, "A New Measure of Rank Correlation", Biometrika 30, 1938, pp. 81-93. The interval is a percentile
+bootstrap over blocks: whole blocks are drawn, because what arms share inside a block must stay together.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ _SEED = 20
 
 
 def kendall(samples: Sequence[CellValues], values: Values) -> tuple[float, float, float] | None:
-    """Tau between the published order (best first) and that of the means, least and most; None with fewer than three cells.
+    """Return tau between the published order (best first) and that of the means, and its 95 % interval's two ends.
 
-    1: the same order; -1: the reverse. Without blocks in common, or with values that have no spread, the interval is the point.
+    1: the same order; -1: the reverse. None with fewer than three cells. With fewer than three blocks in common, or
+    with a single value in each cell, both ends equal tau.
     """
     if len(samples) < 3:
         return None
@@ -38,7 +39,7 @@ def kendall(samples: Sequence[CellValues], values: Values) -> tuple[float, float
 
 
 def _tau(means: Sequence[float]) -> float:
-    """Tau-b of the values, which should fall from the first to the last."""
+    """Tau-b of the values, against the order in which they fall from the first to the last."""
     agree = against = tied = 0
     for place, one in enumerate(means):
         for other in means[place + 1 :]:

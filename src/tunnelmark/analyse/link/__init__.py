@@ -1,1 +1,1 @@
-"""Judges links: compares what looks at them met with what follows from their profiles."""
+"""Judges links: compares what link checks measured with what follows from the links' profiles."""

@@ -1,4 +1,4 @@
-"""How the sizes of a jitter are distributed: as stated, with a correlation, and by netem's tables. Pure."""
+"""The distributions of jitter: as a profile states them, with a correlation, and as in netem's tables. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PARETO_END = 10.0  # the stated model's pareto ends at ten times its least valu
 
 
 def quantile(distribution: Distribution, z: Floats) -> Floats:
-    """The stated jitter where a standard normal variable has the value z: mean 0, deviation 1 (uniform: -1 to 1)."""
+    """Map values z of a standard normal variable to the stated jitter: mean 0, deviation 1 (uniform: from -1 to 1)."""
     from scipy.special import ndtr  # SciPy costs 0.4 s, and most commands look at no link
 
     if distribution == "uniform":
@@ -45,7 +45,7 @@ def _moments(distribution: Distribution) -> tuple[float, float]:
 
 @cache
 def latent_correlation(distribution: Distribution, asked: float) -> float:
-    """The correlation of normal variables whose images under `quantile` have the correlation asked for."""
+    """The correlation that normal variables must have so that `quantile` maps them to jitter with correlation `asked`."""
     if asked == 0 or distribution == "normal":
         return asked
     if distribution == "uniform":
@@ -62,7 +62,7 @@ def latent_correlation(distribution: Distribution, asked: float) -> float:
 
 
 def netem_jitter(distribution: Distribution, u: Floats) -> Floats:
-    """netem's own tables from their formulas: in multiples of sigma, cut at four of them."""
+    """Map uniform values u (0 to 1) to netem's jitter by its tables' formulas, in multiples of sigma, at most four."""
     if distribution == "uniform":
         return 2 * u - 1
     from scipy.special import ndtri
