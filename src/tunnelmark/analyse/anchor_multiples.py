@@ -1,15 +1,17 @@
 """The headline of a cell: a multiple of the anchor, a share of direct, or added time; with an interval for other machines.
 
-A ratio holds on other machines if the same thing limits both sides. It does not if different things limit them. Against direct, which
-its link limits, VPNs that their processor limits were 2.3 to 2.6 times as slow on one machine as on another of the same kind, while
-their ratios to one another moved by 1 to 10 %. So a cell that the processor bounds is given as a multiple of the anchor within the
-block. The anchor is our own tunnel that does the least a user-space VPN must. Any other cell, such as one that the link, the load or a
-window bounds, is given as a share of direct. A delay is given as what it adds to direct's, because delays add and have no multiple.
+A ratio holds on other machines if the same thing limits both sides. It does not if different things limit them. Against
+direct, which its link limits, VPNs that their processor limits were 2.3 to 2.6 times as slow on one machine as on
+another of the same kind, while their ratios to one another moved by 1 to 10 %. So a cell that the processor bounds is
+given as a multiple of the anchor within the block. The anchor is our own tunnel that does the least a user-space VPN
+must. Any other cell, such as one that the link, the load or a window bounds, is given as a share of direct. A delay is
+given as what it adds to direct's, because delays add and have no multiple.
 
-**On another machine.** A run's interval covers this run on this machine. The prediction adds what moves between machines.
-The variance of the difference of two runs' log multiples is that between machines (`machines.BETWEEN`) plus twice this run's own:
-once for each run, because the other run is taken to be as long. Its factor is Student's t at the degrees of freedom of that sum
-(Satterthwaite, "An approximate distribution of estimates of variance components", Biometrics Bulletin 2, 1946, pp. 110-114).
+**On another machine.** A run's interval covers this run on this machine. The prediction adds what moves between
+machines. The variance of the difference of two runs' log multiples is that between machines (`machines.BETWEEN`) plus
+twice this run's own: once for each run, because the other run is taken to be as long. Its factor is Student's t at the
+degrees of freedom of that sum (Satterthwaite, "An approximate distribution of estimates of variance components",
+Biometrics Bulletin 2, 1946, pp. 110-114).
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Judges after each block if a new build of a VPN is slower than an old one, and says when a run may end. Pure.
 
-The interval of a ratio is a confidence sequence: in 95 % of runs it holds the true ratio after every block at once. So one may look
-at it at any time, stop when the answer is clear, and add blocks later. It is the inversion of a mixture of t likelihoods, in which
-the effect in standard deviations is normal with variance `PRIOR`: T. L. Lai, "On Confidence Sequences", Annals of Statistics 4(2),
-1976, pp. 265-280; H. Wang and A. Ramdas, "Anytime-valid t-tests and confidence sequences for Gaussian means with unknown variance",
-Sequential Analysis 44(1), 2025, pp. 56-110. With 8 to 40 blocks it is 1.8 to 1.6 times as wide as Student's, which holds at one look only.
+The interval of a ratio is a confidence sequence: in 95 % of runs it holds the true ratio after every block at once. So
+one may look at it at any time, stop when the answer is clear, and add blocks later. It is the inversion of a mixture of
+t likelihoods, in which the effect in standard deviations is normal with variance `PRIOR`: T. L. Lai, "On Confidence
+Sequences", Annals of Statistics 4(2), 1976, pp. 265-280; H. Wang and A. Ramdas, "Anytime-valid t-tests and confidence
+sequences for Gaussian means with unknown variance", Sequential Analysis 44(1), 2025, pp. 56-110. With 8 to 40 blocks it
+is 1.8 to 1.6 times as wide as Student's, which holds at one look only.
 """
 
 from __future__ import annotations

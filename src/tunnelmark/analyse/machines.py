@@ -21,11 +21,12 @@ class MachineComparison:
 
 
 BETWEEN = MachineComparison(0.171, 4.3, "one machine of two cores with 35 and 70 % of its CPU time left")
-"""Fitted by `bench/anchor.py` on 2026-11-24: ten VPNs, TCP over a gigabit with cards that split and merge, five blocks in each setting, one virtual
-machine of two cores (AMD EPYC, Linux 6.18), slowed in pieces of 0.2 ms. It was checked on pairs that the fit did not use: the machine at full
-speed predicts itself with half of each core left, and under a quota of 50 %, for 10 of 10 VPNs each. Most of the deviation is from VPNs that
-hand over super-packets, and gain on the anchor where the machine is slower; without such cards it was 0.078. It does not cover a machine so
-overloaded that single trials break down."""
+"""Fitted by `bench/anchor.py` on 2026-11-24: ten VPNs, TCP over a gigabit with cards that split and merge, five blocks
+in each setting, one virtual machine of two cores (AMD EPYC, Linux 6.18), slowed in pieces of 0.2 ms. It was checked on
+pairs that the fit did not use: the machine at full speed predicts itself with half of each core left, and under a quota
+of 50 %, for 10 of 10 VPNs each. Most of the deviation is from VPNs that hand over super-packets, and gain on the anchor
+where the machine is slower; without such cards it was 0.078. It does not cover a machine so overloaded that single
+trials break down."""
 
 
 def fit(multiples: Sequence[Sequence[float]], noise: Sequence[Sequence[float]], source: str = "") -> MachineComparison:

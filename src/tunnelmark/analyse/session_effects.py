@@ -2,36 +2,42 @@
 
 Pure. Effects are additive (log ratios or differences), each with its standard error and its number of blocks.
 
-The *unit* is the highest level of which there are several: machines, else sessions (runs on other boots or days) of one machine.
+The *unit* is the highest level of which there are several: machines, else sessions (runs on other boots or days) of one
+machine.
 
-*Units like these.* Units are taken as drawn from a population of such units, which is the model of random effects. Its mean is weighted by
-the variance between units after Paule and Mandel, "Consensus Values and Weighting Factors", J. Res. NBS 87, 1982, pp. 377-385, which
-does well with few units (Veroniki et al., "Methods to estimate the between-study variance", Res. Synth. Methods 7, 2016, pp. 55-79).
-Its interval is that of Hartung and Knapp (Statist. Med. 20, 2001, pp. 1771-1782) and Sidik and Jonkman (Comput. Stat. Data An. 50,
-2006, pp. 3681-3701), with Student's t of k - 1 degrees, and never narrower than one with weights that are certain (Roever, Knapp
-and Friede, BMC Med. Res. Methodol. 15:99, 2015).
+*Units like these.* Units are taken as drawn from a population of such units, which is the model of random effects. Its
+mean is weighted by the variance between units after Paule and Mandel, "Consensus Values and Weighting Factors", J. Res.
+NBS 87, 1982, pp. 377-385, which does well with few units (Veroniki et al., "Methods to estimate the between-study
+variance", Res. Synth. Methods 7, 2016, pp. 55-79). Its interval is that of Hartung and Knapp (Statist. Med. 20, 2001,
+pp. 1771-1782) and Sidik and Jonkman (Comput. Stat. Data An. 50, 2006, pp. 3681-3701), with Student's t of k - 1
+degrees, and never narrower than one with weights that are certain (Roever, Knapp and Friede, BMC Med. Res. Methodol.
+15:99, 2015).
 
-*Short sessions.* A cluster gives each machine a few blocks, perhaps one. The error of two to four blocks is known so badly that weights by it
-are wrong: intervals of 95 % held in 84 to 92 % of simulated studies. So where a session has fewer than `OWN_BLOCKS` blocks, units have equal weights, with
-Student's interval over units. That asks nothing of the errors, so it also holds where no session has two blocks and they are unknown, and where
-blocks vary more on some machines. It costs little where units differ at all: next to the best weights the interval is at most 10 % wider for machines of 12, 6, 3, 3 and
-1 blocks, and 30 % for such of 12, 1 and 1. Where an error is asked for, a short session has that of all sessions' blocks together.
+*Short sessions.* A cluster gives each machine a few blocks, perhaps one. The error of two to four blocks is known so
+badly that weights by it are wrong: intervals of 95 % held in 84 to 92 % of simulated studies. So where a session has
+fewer than `OWN_BLOCKS` blocks, units have equal weights, with Student's interval over units. That asks nothing of the
+errors, so it also holds where no session has two blocks and they are unknown, and where blocks vary more on some
+machines. It costs little where units differ at all: next to the best weights the interval is at most 10 % wider for
+machines of 12, 6, 3, 3 and 1 blocks, and 30 % for such of 12, 1 and 1. Where an error is asked for, a short session has
+that of all sessions' blocks together.
 
-*These units.* The mean of just the units that were measured, in these sessions, has an error from blocks alone, with the degrees of
-freedom of Satterthwaite (Biometrics Bulletin 2, 1946, pp. 110-114). It says nothing about another unit. It also exists for two units.
+*These units.* The mean of just the units that were measured, in these sessions, has an error from blocks alone, with
+the degrees of freedom of Satterthwaite (Biometrics Bulletin 2, 1946, pp. 110-114). It says nothing about another unit.
+It also exists for two units.
 
-*Components.* The variance on a level is the variance of the estimates less the mean of their errors' variances (Hedges and Olkin,
-"Statistical Methods for Meta-Analysis", 1985, ch. 9, after Cochran, Biometrics 10, 1954, pp. 101-129). It has no bias, so it may be
-below zero where only noise is seen. An estimate that is cut off at zero is too large on average: Paule and Mandel's by 10 to 20 % with
-five machines of four blocks that differ by half as much as blocks do.
+*Components.* The variance on a level is the variance of the estimates less the mean of their errors' variances (Hedges
+and Olkin, "Statistical Methods for Meta-Analysis", 1985, ch. 9, after Cochran, Biometrics 10, 1954, pp. 101-129). It
+has no bias, so it may be below zero where only noise is seen. An estimate that is cut off at zero is too large on
+average: Paule and Mandel's by 10 to 20 % with five machines of four blocks that differ by half as much as blocks do.
 
-The prediction interval has the form of Higgins, Thompson and Spiegelhalter, "A re-evaluation of random-effects meta-analysis",
-JRSS A 172, 2009, pp. 137-159, for *what a run there would print*: mean -+ t * sqrt(spread of the units' estimates + error of the
-mean). The spread is that of the estimates as they came, which holds the differences between units and each run's own error; so
-nothing is cut off at zero, and with runs of equal length and normal units k - 1 degrees are exact. (For machines with several
-sessions, what a single run varies more than their mean is added.) With the variance between
-units alone, as theirs has it for the true effect, intervals of 95 % held in 89 to 95 % of cases (3 to 5 sessions of 5 or 8 blocks, and
-a spread of one to five times the run's own error). `tests/unit/analyse/test_session_effects.py` counts coverage, `bench/machine_level.py` more of it.
+The prediction interval has the form of Higgins, Thompson and Spiegelhalter, "A re-evaluation of random-effects
+meta-analysis", JRSS A 172, 2009, pp. 137-159, for *what a run there would print*: mean -+ t * sqrt(spread of the units'
+estimates + error of the mean). The spread is that of the estimates as they came, which holds the differences between
+units and each run's own error; so nothing is cut off at zero, and with runs of equal length and normal units k - 1
+degrees are exact. (For machines with several sessions, what a single run varies more than their mean is added.) With
+the variance between units alone, as theirs has it for the true effect, intervals of 95 % held in 89 to 95 % of cases (3
+to 5 sessions of 5 or 8 blocks, and a spread of one to five times the run's own error).
+`tests/unit/analyse/test_session_effects.py` counts coverage, `bench/machine_level.py` more of it.
 """
 
 from __future__ import annotations

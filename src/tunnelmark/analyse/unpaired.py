@@ -104,7 +104,7 @@ def rank_tests(analysis: Analysis, settings: Iterable[Scenario], metric: MetricI
 
 
 def mann_whitney(x: Iterable[float], y: Iterable[float]) -> tuple[float, float]:
-    """Return U of `x` (the number of pairs in which it is larger, a tie as half) and the two-sided p; neither may be empty."""
+    """Return U of `x` (the pairs in which it is larger, a tie as half) and the two-sided p; neither may be empty."""
     first, second = list(x), list(y)
     _, place, counts = np.unique([*first, *second], return_inverse=True, return_counts=True)
     ranks = [float(rank) for rank in (np.cumsum(counts) - (counts - 1) / 2)[place]]  # ties share their mean rank

@@ -19,7 +19,7 @@ OPEN_SOURCE = frozenset({"AGPL-3.0", "Apache-2.0", "BSD-3-Clause", "GPL-2.0", "G
 
 
 def compare(claim: Claim, feature: Feature, facts: Mapping[str, Fact] | None = None) -> Judged:
-    """Judge the claim by `facts`, by default the matrix that tunnelmark ships; a feature that is `partly` there is undecided."""
+    """Judge the claim by `facts`, by default the shipped matrix; a feature that is `partly` there is undecided."""
     cells = _shipped(feature.vpn) if facts is None else facts
     known = {key: cells[key] for key in feature.criteria if key in cells and _own(cells[key], feature.cited)}
     said = "; ".join(f"{key}: {fact.value} ({fact.source}, {fact.date})" for key, fact in known.items())

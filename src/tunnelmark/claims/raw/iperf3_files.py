@@ -18,7 +18,10 @@ from tunnelmark.errors import UsageError
 
 
 def retransmitted(data: object, file: Path) -> float:
-    """Share of segments sent again in %, of the bytes sent over the segment's payload; StoreError where the file does not say."""
+    """The share of segments that were sent again, in %; StoreError if the file lacks a figure.
+
+    The number of segments is taken as the bytes sent, divided by the payload of a segment.
+    """
     segments = number(data, "end.sum_sent.bytes", file) / number(data, "start.tcp_mss_default", file)
     return 100 * number(data, "end.sum_sent.retransmits", file) / segments if segments else 0.0
 
@@ -47,7 +50,7 @@ _FIGURES: Mapping[str, Mapping[str, Number]] = {
         **_CPU,
     },
 }
-"""What of a file is which metric of the workload, in the metric's unit."""
+"""How each metric of a workload is read from a file, in the metric's unit."""
 
 _RATES = ("goodput", "delivered", "sent", "offered")
 
@@ -86,7 +89,7 @@ def read_runs(folder: Path, claims: ClaimsFile) -> RawValues:
 
 
 def _named(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    """The folders that have one of these names, however it is spelt."""
+    """The folders with one of these names, whatever their case and punctuation, each after its name."""
     known = {_plain(name): name for name in names}
     for place in sorted(folder.iterdir()):
         if place.is_dir() and (name := known.get(_plain(place.name))) is not None:
@@ -98,7 +101,7 @@ def _plain(name: str) -> str:
 
 
 def _protocol(data: object, file: Path) -> str:
-    """TCP or UDP; of a run that failed before it began, what was asked for is not said, so TCP."""
+    """Return TCP or UDP; TCP for a run that failed before it began, because its file does not name the protocol."""
     if isinstance(data, dict) and "error" in data and "test_start" not in data.get("start", {}):
         return "TCP"
     return str(at(data, "start.test_start.protocol", file))
@@ -129,7 +132,7 @@ def _run(quantity: Quantity, file: Path, data: object) -> RawRun:
 
 
 def _series(data: object, file: Path) -> list[tuple[float | None, float]]:
-    """The rate of each interval in bit/s at its middle, of those that were not left out."""
+    """The middle of each interval in seconds and its rate in bit/s, without intervals that iperf3 omitted."""
     intervals = at(data, "intervals", file)
     places = range(len(intervals)) if isinstance(intervals, list) else range(0)
     sums = [f"intervals.{place}.sum" for place in places]

@@ -19,11 +19,11 @@ from tunnelmark.claims.raw.raw_values import RawCell, RawRun, RawValues, Statist
 from tunnelmark.errors import StoreError, UsageError
 
 PLANNED = {"native": 100}
-"""How many runs the source says that each cell has without impairment."""
+"""How many runs each cell without impairment has, according to the source."""
 
 PLANNED_IMPAIRED = 10
 REQUESTS = 5000
-"""How many requests the source says that each run against the API has."""
+"""How many requests each run against the API has, according to the source."""
 
 _REQUESTS_RANKED = (
     "The API's runs are ranked, and not its requests, which share their run's conditions. The source ranked the requests: "
@@ -51,9 +51,9 @@ class _Row:
 
 
 def read_tree(folder: Path, claims: ClaimsFile) -> RawValues:
-    """The values of a tree of results, or of a repository with `results-json` and `results-k8s-api`.
+    """Read the values of a tree of results, or of a repository with `results-json` and `results-k8s-api`.
 
-    UsageError where it holds no run of an arm of these claims.
+    UsageError if it holds no run of an arm and a condition of these claims.
     """
     whole = (folder / "results-json").is_dir()
     tree = folder / "results-json" if whole else folder
@@ -154,7 +154,7 @@ def _from_json(folder: Path) -> Iterator[_Row]:
 
 
 def _from_tables(folder: Path) -> Iterator[_Row]:
-    """From tables: one for each configuration, or one of all."""
+    """Read runs from tables (CSV): one for each configuration, or one for all."""
     files = sorted(folder.glob("*/all.csv")) or sorted(folder.glob("all*.csv"))
     for file in files:
         for place, row in enumerate(_lines(file), start=2):

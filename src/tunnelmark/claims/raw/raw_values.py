@@ -1,4 +1,4 @@
-"""Raw data of a source as values: the runs of each cell, failed ones too, and what the source's design does not allow."""
+"""Holds a source's raw data: the runs of each cell, with failed ones, and what the source's design does not allow."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ class RawCell:
 class RawValues:
     """The cells of published raw data. Runs of different arms do not belong together, so nothing is paired.
 
-    `single`: each cell has one run on each link, so that the mean of the links decides, as it did in the source. `name` is that of the folder,
-    `design` what the source's design does not allow.
+    `name`: the name of the folder. `single`: each cell has one run on each link, so the mean over links decides, as in
+    the source. `design`: sentences on what the source's design does not allow.
     """
 
     paired = False
@@ -84,7 +84,7 @@ class RawValues:
         self.design = tuple(design)
 
     def of(self, cell: Cell) -> CellValues | None:
-        """The values of a cell, by run, in the source's unit (one, if its figure is no mean of runs); None if none."""
+        """Return a cell's values by run, in the source's unit (one value, if its figure is not a mean); None without any."""
         found = self.cells.get(cell)
         if found is None or found.figure is None:
             return None
@@ -126,7 +126,7 @@ class RawValues:
 
     @staticmethod
     def _lines(of: Iterable[tuple[Cell, str]]) -> tuple[str, ...]:
-        """What is said of several quantities of one measurement is said once."""
+        """Join the lines that say the same of several quantities of one arm and condition."""
         quantities: dict[tuple[str, str, str], list[str]] = {}
         for cell, said in of:
             quantities.setdefault((cell.arm, cell.condition, said), []).append(cell.quantity)

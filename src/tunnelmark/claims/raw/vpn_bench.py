@@ -43,7 +43,7 @@ _SUITE = ("tcp_iperf3", "udp_iperf3", "ping", "qperf", "rist_stream", "nix_cache
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """Where a quantity is found: in which file of a host, how to get its number, its unit, and how links make one figure."""
+    """How a quantity is read: the file of a host, the function for its number, its unit, and how links are combined."""
 
     file: str
     get: Number
@@ -128,7 +128,7 @@ _REBOOTS: dict[str, Statistic] = {
 
 
 def read_run(folder: Path, claims: ClaimsFile) -> RawValues:
-    """The values of one dated run; UsageError for another folder, such as that of all dates."""
+    """Read the values of one dated run; UsageError for any other folder, such as the one that holds all dates."""
     arms = {arm: place for place in sorted(folder.iterdir()) if place.is_dir() for arm in _arms(folder, place, claims)}
     profiles = {
         (arm, condition): place / name
@@ -162,7 +162,7 @@ def _measured(cells: Mapping[Cell, RawCell]) -> dict[Cell, RawCell]:
 
 
 def _arms(run: Path, folder: Path, claims: ClaimsFile) -> tuple[str, ...]:
-    """The source's names of what a folder holds."""
+    """The source's names of the arms that a folder holds; () if it has none."""
     known = (*claims.arms, *claims.absent)
     if run.name.endswith("-optimized"):
         return tuple(arm for arm in _TUNED.get(folder.name.casefold(), ()) if arm in known)
@@ -180,7 +180,7 @@ def _design(links: int, absent: list[str]) -> tuple[str, ...]:
 
 
 def _cell(name: str, place: Path, hosts: list[str], claims: ClaimsFile) -> RawCell | None:
-    """The runs of a quantity in the folder of a profile; None where the format has no such quantity."""
+    """Read the runs of a quantity from a profile's folder; None if the format has no such quantity."""
     if name in _FIGURES:
         figure = _FIGURES[name]
         check_unit(claims, name, figure.unit)
@@ -215,7 +215,7 @@ def _files(place: Path, kind: str, hosts: list[str]) -> list[_Content]:
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """What a file says: its data, or why there are none; between which hosts."""
+    """The content of a file: its data, or why there are none, and the hosts at both ends (`ends`)."""
 
     file: Path
     data: object = None
@@ -247,7 +247,7 @@ class _Content:
 
 
 def _pairs(place: Path) -> dict[str, _Content]:
-    """The links of the benchmark that loads all of them at once, from its one file."""
+    """Read each link's result from the one file of the benchmark that loads all links at once."""
     whole = _Content.of(place / f"{_PARALLEL}.json")
     if whole.failed:
         return {"all links": whole}
@@ -293,7 +293,10 @@ def _of_one_link(name: str, place: Path, hosts: list[str], claims: ClaimsFile) -
 
 
 def _reconnected(file: Path) -> tuple[float | None, str]:
-    """Seconds until the first other host answered through the VPN, which is what the suite's own reports show."""
+    """Return the seconds until the first other host answered through the VPN, as in the suite's reports, and "".
+
+    If there is no such time: None, and the reason.
+    """
     if not file.is_file():
         return None, _NO_FILE
     results = at(read_json(file), "vpn_results", file)
