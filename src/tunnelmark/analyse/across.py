@@ -145,7 +145,7 @@ def _values(analysis: Analysis, arm: str, setting: Scenario, metric: str) -> dic
 def _shares(analysis: Analysis, arm: str, question: _Question) -> dict[int, float]:
     """Return what the arm keeps in each block: a share, or a difference in the metric's unit.
 
-    There is no share where the value in the base setting is zero.
+    A block whose value in the base setting is zero has no share.
     """
     name = question.metric.name
     here, there = (_values(analysis, arm, setting, name) for setting in (question.setting, question.base))

@@ -41,7 +41,7 @@ class Multiple:
 
     `effects`: the ratio in each block. `prediction`: the range in which 95 % of equally long runs on another machine
     would find the multiple. `zeros`: the number of blocks in which either value is zero or below; if there is one, or
-    if no block has both arms, there is no estimate (None). `apart`: says that different things limit the two sides;
+    if no block has both arms, `estimate` is None. `apart`: says that different things limit the two sides;
     else "".
     """
 
@@ -84,7 +84,7 @@ class Headline:
 
 
 def anchor_of(arms: Sequence[ArmInfo]) -> str | None:
-    """The arm that others are multiples of: the first anchor that encrypts, as most VPNs do; else the first, or None."""
+    """The arm that others are multiples of: the first anchor that encrypts, as VPNs do; else the first, or None."""
     found = [arm for arm in arms if arm.vpn == ANCHOR and arm.same_as is None]
     ciphered = [arm for arm in found if arm.options.get("cipher", "none") != "none"]
     return next((arm.name for arm in [*ciphered, *found]), None)

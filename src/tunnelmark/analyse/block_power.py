@@ -41,7 +41,7 @@ class BlockSpread:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The smallest effect (a ratio above 1, or a difference) that four of five studies find, by the number of blocks."""
+    """The smallest effect (a ratio above 1, or a difference) that four of five studies find, by number of blocks."""
 
     spread: BlockSpread
     by_blocks: Mapping[int, float]
@@ -100,7 +100,7 @@ def stated(plan: PlanInfo, reference: str | None, sd: float) -> tuple[BlockSprea
 
 
 def measured(analysis: Analysis) -> tuple[BlockSpread, ...]:
-    """The spread of each arm, setting and primary metric in an earlier run, without those with zeros or too few blocks."""
+    """The spread of each arm, setting and primary metric in an earlier run; none with zeros or too few blocks."""
     arms = {arm.name for arm in _contenders(analysis.results.plan, analysis.reference)}
     found = []
     for cell in analysis.cells:

@@ -158,7 +158,7 @@ def _joined(name: str, analysis: Analysis, machine: str) -> Joined:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """One comparison in all runs that have it; it is the same in `alike` runs, and `effects` is of those with values."""
+    """One comparison in all runs that have it; the same in `alike` of them; `effects` is of those with values."""
 
     arm: str
     against: str
@@ -176,7 +176,7 @@ def _found(
 ) -> Iterable[_Found]:
     found: dict[tuple[str, str, Scenario, str], dict[str, Comparison]] = {}
     for name, analysis in analyses.items():
-        # By primary metrics, only a run's A/A judgement compares an arm with its twin; over sessions it is a row like others.
+        # By primary metrics, only a run's A/A judgement compares an arm with its twin; here it is a row like others.
         for pair in (*analysis.pairs, *(twins.comparison for twins in analysis.same.twins)):
             found.setdefault((pair.arm, pair.against, pair.setting, pair.metric), {})[name] = pair
     for (arm, against, setting, metric_name), pairs in found.items():

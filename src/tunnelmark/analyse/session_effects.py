@@ -28,7 +28,7 @@ It also exists for two units.
 *Components.* The variance on a level is the variance of the estimates less the mean of their errors' variances (Hedges
 and Olkin, "Statistical Methods for Meta-Analysis", 1985, ch. 9, after Cochran, Biometrics 10, 1954, pp. 101-129). It
 has no bias, so it may be below zero where only noise is seen. An estimate that is cut off at zero is too large on
-average: Paule and Mandel's by 10 to 20 % with five machines of four blocks that differ by half as much as blocks do.
+average: Paule and Mandel's by 10 to 20 % with five machines of four blocks that differ by half of what blocks do.
 
 The prediction interval has the form of Higgins, Thompson and Spiegelhalter, "A re-evaluation of random-effects
 meta-analysis", JRSS A 172, 2009, pp. 137-159, for *what a run there would print*: mean -+ t * sqrt(spread of the units'
@@ -57,7 +57,7 @@ OWN_BLOCKS = 5
 """A session of fewer blocks has the deviation of a block from all sessions together."""
 
 _LEAST_FREEDOM = 2
-"""With fewer degrees of freedom there is no interval: Student's factor at one degree is 12.7."""
+"""Fewer degrees of freedom give no interval: Student's factor at one degree is 12.7."""
 
 _ROUNDING = 1e-12
 _STEPS = 200
@@ -277,7 +277,7 @@ def _over(
 
 
 def _half(members: Sequence[Sequence[_Session]], block: _Block | None) -> float | None:
-    """Half of the interval of the mean over just these units, from their blocks' errors; None if these are hardly known."""
+    """Half of the interval of the mean over just these units, from their blocks' errors; None if too few."""
     if block is None:
         return None
     parts, shared = dict.fromkeys(block.pieces, 0.0), 0.0

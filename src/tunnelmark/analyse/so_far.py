@@ -18,7 +18,7 @@ from tunnelmark.record.results import MetricInfo, PlanInfo, TrialRow
 
 
 class EffectsSoFar:
-    """The attempts of a run so far, with those of earlier sessions, and the effects of arms against direct from them."""
+    """A run's attempts so far, with those of earlier sessions, and the effects of arms against direct from them."""
 
     def __init__(self, plan: PlanInfo, rows: Iterable[TrialRow] = ()) -> None:
         self._plan = plan

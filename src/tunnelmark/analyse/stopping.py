@@ -2,8 +2,8 @@
 
 A sequential rule in batches, after Y. S. Chow and H. Robbins, "On the Asymptotic Theory of Fixed-Width Sequential
 Confidence Intervals for the Mean", Annals of Mathematical Statistics 36(2), 1965, pp. 457-462, and F. J. Anscombe,
-"Large-Sample Theory of Sequential Estimation", Proc. Cambridge Philosophical Society 48, 1952, pp. 600-607: stop as
-soon as the interval is narrow enough. With few blocks such a rule stops too early when the spread looks too small by
+"Large-Sample Theory of Sequential Estimation", Proc. Cambridge Philosophical Society 48, 1952, pp. 600-607: stop once
+the interval is narrow enough. With few blocks such a rule stops too early when the spread looks too small by
 chance. Three things prevent that: a minimum number of blocks before the first decision, decisions only every
 `plan.enough.BATCH` blocks, and a wider interval (`intervals.LEVEL_UNTIL_PRECISE`), whose coverage is simulated.
 """

@@ -1,6 +1,6 @@
 """Judges claims about the features of a VPN by the feature matrix, because no run can test them.
 
-A cell of the matrix that rests only on the claim's own source is no evidence for the claim, so it is not used.
+A cell of the matrix that rests only on the claim's own source proves nothing for the claim, so it is not used.
 """
 
 from __future__ import annotations

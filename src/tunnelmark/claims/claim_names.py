@@ -88,7 +88,7 @@ class ClaimNames:
         return not wrong
 
     def _fits(self, claim: ClaimTable, key: Location) -> bool:
-        """Whether the test suits such quantities: figures of other hardware are only compared within their own study."""
+        """Whether the test suits such quantities: figures of other hardware are compared within their study only."""
         made = {self.quantities[name].statistic for name in (claim.quantities or [claim.quantity])}
         if made & set(SHARES) and claim.test != "value":
             self.problems.add(

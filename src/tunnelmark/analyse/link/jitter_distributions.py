@@ -45,7 +45,7 @@ def _moments(distribution: Distribution) -> tuple[float, float]:
 
 @cache
 def latent_correlation(distribution: Distribution, asked: float) -> float:
-    """The correlation that normal variables must have so that `quantile` maps them to jitter with correlation `asked`."""
+    """The correlation that normal variables need so that `quantile` maps them to jitter with correlation `asked`."""
     if asked == 0 or distribution == "normal":
         return asked
     if distribution == "uniform":

@@ -295,7 +295,7 @@ def _of_one_link(name: str, place: Path, hosts: list[str], claims: ClaimsFile) -
 def _reconnected(file: Path) -> tuple[float | None, str]:
     """Return the seconds until the first other host answered through the VPN, as in the suite's reports, and "".
 
-    If there is no such time: None, and the reason.
+    Without such a time: None, and the reason.
     """
     if not file.is_file():
         return None, _NO_FILE
