@@ -84,7 +84,7 @@ class Headline:
 
 
 def anchor_of(arms: Sequence[ArmInfo]) -> str | None:
-    """The arm that others are multiples of: the first anchor that encrypts, as VPNs do; else the first, or None."""
+    """The arm that others are multiples of: the first anchor that encrypts, as most do; else the first, or None."""
     found = [arm for arm in arms if arm.vpn == ANCHOR and arm.same_as is None]
     ciphered = [arm for arm in found if arm.options.get("cipher", "none") != "none"]
     return next((arm.name for arm in [*ciphered, *found]), None)

@@ -26,7 +26,7 @@ from tunnelmark.record.results import BlockDecision, MetricInfo
 State = Literal["slower", "faster", "no change", "open", "fails", "set aside"]
 """The result by one metric. `slower`, `faster`: the new build is worse or better by it.
 
-`no change`: its interval lies within the stated change in both directions, or its differences are negligible where
+`no change`: its interval lies within the stated change in both directions, or its differences count as equal where
 a ratio cannot be taken. `open`: none of these yet. `fails`: trials with the new build fail more often, beyond chance.
 `set aside`: it has no ratio, or no trial of the old build succeeded, so it may hide a change."""
 

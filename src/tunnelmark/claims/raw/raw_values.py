@@ -84,7 +84,7 @@ class RawValues:
         self.design = tuple(design)
 
     def of(self, cell: Cell) -> CellValues | None:
-        """Return a cell's values by run, in the source's unit (one value, if its figure is not a mean); None if none."""
+        """Return a cell's values by run, in the source's unit (one value, if its figure is no mean); None if none."""
         found = self.cells.get(cell)
         if found is None or found.figure is None:
             return None
