@@ -1,4 +1,4 @@
-"""Accounts for every gap of a stream of probes: which event it belongs to, or none. Pure."""
+"""Assigns every gap of a stream of probes to the event that caused it, or to none. Pure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from tunnelmark.workloads.base import ENDINGS
 
 @dataclass(slots=True)
 class Happened:
-    """An event that was done: from `begun` to `ended` in seconds of CLOCK_MONOTONIC, and what the probes saw of it.
+    """An event that took place, from `begun` to `ended` (seconds of CLOCK_MONOTONIC), and its effect on the probes.
 
-    `gap`: the longest time without a packet, in seconds; `back`: from its begin to the end of that, 0 without a gap of `NOTABLE`
-    probes; `lost`: probes, both ways; `until`: the end of its last gap.
+    `gap`: the longest time without a packet in either direction, in seconds.
+    `back`: seconds from the event's begin to the end of that gap; 0 if it is no longer than `NOTABLE` intervals.
+    `lost`: probes that were lost in its gaps, in both directions together.
+    `until`: when that gap ended (CLOCK_MONOTONIC). For `back` and `until` the direction that was back last counts.
     """
 
     kind: str
@@ -33,7 +35,11 @@ class Happened:
 
 @dataclass(slots=True)
 class Accounts:
-    """What became of all probes: by event; `unaccounted` gaps (seconds) in which `NOTABLE` or more are missing; `lost` elsewhere."""
+    """The result for all probes: the `events`, each with its effect, and what no event explains.
+
+    `unaccounted`: the lengths, in seconds, of gaps outside all events in which at least `NOTABLE` probes were lost.
+    `lost`: the number of probes lost outside the gaps of all events.
+    """
 
     events: list[Happened]
     unaccounted: list[float] = field(default_factory=list)
@@ -41,13 +47,16 @@ class Accounts:
 
     @property
     def not_back(self) -> int:
-        """Events that came before the path was back from the one before."""
+        """How many events were followed by another one before the path was back."""
         return sum(one.until > after.begun for one, after in pairwise(self.events))
 
 
 def events(lines: Iterable[Mapping[str, Any]]) -> list[Happened]:
-    """What was done, by the time of its begin; what ends a fault makes that longer. WorkloadFailed if one had no end."""
-    found: list[tuple[Happened, str | None]] = []  # with the last thing that was done for each
+    """Return the faults that took place, in the order of their begin; a fault lasts until its ending event has ended.
+
+    Raises WorkloadFailed if a fault did not end, and OutputUnreadable if there was no event at all.
+    """
+    found: list[tuple[Happened, str | None]] = []  # each with its ending event, if it had one
     for line in sorted(lines, key=lambda line: float(line["begun"])):
         kind, node, begun, ended = line["kind"], line["node"], line["begun"], line["ended"]
         if ended is None:
@@ -79,10 +88,11 @@ def _endless(kind: str, node: str, begun: float, before: Sequence[tuple[Happened
 
 
 def account(ways: Sequence[StreamWay], happened: Sequence[Happened], recover: float) -> Accounts:
-    """Give each gap of both directions to the event that it began with, or within `recover` seconds after; fills `happened` in.
+    """Assign each gap of both directions to the event during which it began, or up to `recover` seconds after it.
 
-    A gap of fewer than `NOTABLE` missing probes is an event's until `NEAR` seconds after it only: later it is loss, or a delay.
-    WorkloadFailed if the path was dead at the end.
+    The result is also written into `happened`. A gap with fewer than `NOTABLE` missing probes must begin within `NEAR`
+    seconds after the event; later it counts as loss or as a delay. Raises WorkloadFailed if the path was dead at the
+    end.
     """
     accounts = Accounts(list(happened))
     for way in ways:
@@ -112,9 +122,10 @@ def account(ways: Sequence[StreamWay], happened: Sequence[Happened], recover: fl
 
 
 def _cause(silence: Silence, happened: Sequence[Happened], slack: float, recover: float) -> int | None:
-    """The place of the last event that had begun with the silence and was not long over; `slack` in seconds.
+    """Return the index of the last event that can have caused the silence, or None if no event can.
 
-    The last packet before an event arrived up to an interval before it.
+    Such an event began before the silence ended, and had not ended long before the silence began. The silence may begin
+    up to `slack` seconds before the event, because the last packet before an event arrives somewhat earlier.
     """
     after = recover if silence.missing >= NOTABLE else NEAR
     found = None

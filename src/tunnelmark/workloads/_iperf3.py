@@ -1,9 +1,9 @@
-"""What the iperf3 workloads share: how its two ends are started, and its JSON down to the measuring window.
+"""Starts the two ends of iperf3, and reads the measuring window from its JSON; all iperf3 workloads share it.
 
-Facts about iperf3 3.12 that decide this, each seen in a run (see tests/unit/workloads/outputs):
+It relies on these facts about iperf3 3.12, each seen in a run (see tests/unit/workloads/outputs):
 with -J a client that cannot connect ends with exit code 0 and a top-level `error`; -t and -O take whole
-seconds only, so the warm-up is cut here out of the 0.1-second intervals; the server's intervals may end
-with one of a fraction of a millisecond.
+seconds only, so the warm-up is cut off here by leaving out 0.1-second intervals; the server's last interval
+may last only a fraction of a millisecond.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ SERVER, CLIENT = "server", "client"
 PORT = 5201
 _STEP = "0.1"  # seconds from one interval to the next
 _CONNECT_MS = 3000  # for the control connection; the overlay has just answered a ping
-_IDLE_S = 5  # a server that no client reaches ends by itself: longer than any client tries
-_GRACE_S = 10.0  # what connecting, draining queues and exchanging results may take at most
-_OVERDUE_S = 5.0  # beyond a test's length: a silence as long is an error; within the grace, so that both sides say why
-_LONGEST_S = 86400.0  # iperf3 takes no longer timeout, and no longer test
+_IDLE_S = 5  # after this time without a client a server ends by itself; no client tries for longer
+_GRACE_S = 10.0  # seconds that connecting, draining queues and exchanging results may take together
+_OVERDUE_S = 5.0  # a silence this much longer than the test is an error; within the grace, so both sides say why
+_LONGEST_S = 86400.0  # seconds: iperf3 accepts no longer timeout, and no longer test
 
 
 class _Said(BaseModel):
-    """A part of iperf3's JSON; it says much more than is read here."""
+    """The base of all parts of iperf3's JSON; fields that are not read here are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 class Span(_Said):
-    """An interval of one stream; `start` and `end` are seconds since that side's test began."""
+    """One interval of one stream; `start` and `end` are seconds since the test began on that side."""
 
     start: float
     end: float
@@ -51,26 +51,26 @@ ReportT = TypeVar("ReportT", bound=BaseModel)
 
 
 class IperfInterval(_Said, Generic[SpanT]):
-    """The streams in one interval."""
+    """One interval of the test, with its figures for each stream."""
 
     streams: Annotated[tuple[SpanT, ...], Field(min_length=1)]
 
 
 class Report(_Said, Generic[SpanT, EndT]):
-    """What one side of iperf3 printed: its intervals, and the figures at its end."""
+    """The JSON report of one side of iperf3: its intervals, and the figures at the end of the test."""
 
     intervals: tuple[IperfInterval[SpanT], ...]
     end: EndT
 
     def spans(self, begin: float, end: float) -> tuple[SpanT, ...]:
-        """The first stream's intervals from `begin` to before `end`, in seconds (see `steps`)."""
+        """Return the first stream's intervals from `begin` to before `end`, in seconds (see `steps`)."""
         return tuple(step[0] for step in self.steps(begin, end))
 
     def steps(self, begin: float, end: float) -> tuple[tuple[SpanT, ...], ...]:
-        """All streams of each interval whose middle lies from `begin` to before `end`, in seconds.
+        """Return all streams of each interval whose middle lies from `begin` to before `end`, in seconds.
 
-        The middle, because iperf3 is up to some milliseconds late with each, and because that leaves out
-        the stump after the last. OutputUnreadable if there is none.
+        The middle decides because iperf3 ends each interval up to some milliseconds late. It also leaves out
+        the very short interval after the last whole one. Raises OutputUnreadable if no interval is left.
         """
         firsts = ((step.streams, step.streams[0]) for step in self.intervals)
         inside = tuple(streams for streams, first in firsts if begin <= (first.start + first.end) / 2 < end)
@@ -83,10 +83,10 @@ class Report(_Said, Generic[SpanT, EndT]):
 
 
 def silence(duration: float) -> float:
-    """Seconds without data after which a server ends a test of that length with an error.
+    """Return the seconds without data after which a server ends a test of `duration` seconds with an error.
 
-    Longer than any silence in its middle, such as a link's cut of some seconds: that is a result. A stream that never opened still
-    ends within the trial's time, with words of iperf3's own.
+    They are longer than any silence within the test, such as a link that is cut for some seconds: that is a result.
+    A stream that never opened still ends within the trial's timeout, with iperf3's own error.
     """
     return min(duration + _OVERDUE_S, _LONGEST_S)
 
@@ -110,7 +110,7 @@ def pair(
             *("--idle-timeout", str(_IDLE_S), "--rcv-timeout", f"{1000 * silence(duration):.0f}"),
         ),
         ready=TcpPort(port),
-        ready_timeout=duration + _GRACE_S,  # a client that the path has cut off may end long before it
+        ready_timeout=duration + _GRACE_S,  # a client that was cut off may end long before its server
     )
     client = Program(
         name=CLIENT + suffix,
@@ -125,13 +125,13 @@ def pair(
 
 
 def traffic(ends: Endpoints, options: Iterable[str], *, duration: Duration, warmup: Duration) -> Traffic:
-    """One pair, from the source to the target."""
+    """Return the traffic of one iperf3 pair, from the source to the target."""
     one = pair(ends.source, ends.target, str(ends.target_address), options, duration)
     return together((one,), duration=duration, warmup=warmup)
 
 
 def together(pairs: Sequence[tuple[Program, Program]], *, duration: Duration, warmup: Duration) -> Traffic:
-    """Several pairs of server and client at once, the first of which counts."""
+    """Return the traffic of several pairs of server and client at once; the first pair is the one that is measured."""
     return Traffic(
         servers=tuple(server for server, _ in pairs),
         client=pairs[0][1],

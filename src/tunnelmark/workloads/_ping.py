@@ -1,4 +1,4 @@
-"""What iputils' ping printed, one probe a line: which probes were answered and when, and how many were lost."""
+"""Reads the output of iputils' ping: which probes were answered, when and how fast, and how many were lost."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ _SUMMARY = re.compile(r"^(\d+) packets transmitted, (\d+) received,.* time (\d+)
 _HINT = "compare `ping -V` and the raw output"
 
 SEQUENCE_NUMBERS = 65536
-"""icmp_seq has 16 bits: of more probes, answers could not be distinguished."""
+"""How many sequence numbers there are (icmp_seq has 16 bits); answers to more probes could not be told apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """The probes of one ping: answered ones as (seconds since the first of them was sent, ms), and how many were lost.
+    """The probes of one ping.
 
-    They were sent for `sent_for` seconds, from the first to the last, `spacing` seconds apart on average.
+    `answers`: for each answered probe, when it was sent (seconds after the first of them), and its round-trip time in ms.
+    `lost`: the number of lost probes. `sent_for`: seconds from the first probe to the last.
+    `spacing`: the average time in seconds between two probes.
     """
 
     answers: tuple[tuple[float, float], ...]
@@ -29,9 +31,10 @@ class Probes:
 
 
 def read(text: str, duration: float) -> Probes:
-    """Reads the output of one ping with `-D` that ended after `duration` seconds without waiting for answers.
+    """Read the output of a ping with `-D` that ended after `duration` seconds without waiting for the last answers.
 
-    A probe that the slowest answer could not have reached by then is not lost. OutputUnreadable if the output is not ping's.
+    A probe sent so late that the slowest answer would not have come in time does not count as lost. Raises
+    OutputUnreadable if the output is not ping's, or not complete.
     """
     summary = _SUMMARY.search(text)
     if summary is None or not int(summary[1]):

@@ -24,7 +24,7 @@ _OF_PAIR: dict[tuple[str, str], str] = {pair: kind for kind, pair in _LASTING.it
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A fault of a node, `at` seconds after the window's beginning, for `outage` seconds (0: as it takes)."""
+    """A fault of a node, `at` seconds after the window begins; it lasts `outage` seconds (0: the fault's own time)."""
 
     at: float
     event: FaultKind
@@ -32,7 +32,7 @@ class Scheduled:
     outage: float
 
     def events(self, node: str, begun: float) -> tuple[Event, ...]:
-        """Return the fault's events on the node of that name, with its ending, for a window from `begun` on.
+        """Return the fault's event and its ending, on the node with that name, if the window begins at `begun` (seconds).
 
         The ending makes sure that the next fault finds the mesh as it was.
         """
@@ -73,7 +73,10 @@ def draw(
 
 
 def kind_of(first: str, last: str | None) -> str | None:
-    """The fault of which this was done first and this last (None: nothing more); None if it needs an end and had none."""
+    """Return the fault that begins with the event `first` and ends with `last` (None if nothing ended it).
+
+    None if the fault needs an ending and had none, or if the two do not belong together.
+    """
     if last is not None:
         return _OF_PAIR.get((first, last))
     return None if first in {begin for begin, _ in _OF_PAIR} | ENDINGS else first

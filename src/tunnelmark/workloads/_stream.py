@@ -1,6 +1,6 @@
-"""A stream of probes in both directions, by `tunnelmark-probe stream` on both ends: how it is started, and when each direction carried nothing.
+"""Starts a stream of probes in both directions (`tunnelmark-probe stream`), and finds when a direction carried nothing.
 
-Both ends print what arrived, on CLOCK_MONOTONIC, which all nodes share with the process that makes events.
+Both ends print which probes arrived and when. They use CLOCK_MONOTONIC, and so does the process that makes the events.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ BEFORE = 1.0
 """Seconds of probes before the first event."""
 
 NOTABLE = 3
-"""From this number of missing probes in a row on, a gap is notable; fewer are counted as loss."""
+"""A gap is notable if at least this many probes in a row are missing; fewer are counted as loss."""
 
 NEAR = 1.0
-"""Seconds after an event's end: a silence that begins later is the event's only if probes are missing. One as long at the end
-of the stream means that the path is dead."""
+"""Seconds after an event's end. A silence that begins later belongs to the event only if it is a notable gap.
+
+A silence of that length at the end of the stream means that the path is dead.
+"""
 
 _DEAD = 10
-"""Probes at the end that may be lost without the path being dead, however short its gaps are."""
+"""So many probes at the end may be lost while the path still counts as alive, however short its gaps are."""
 
 _PORT = 5210
 
@@ -40,9 +42,9 @@ _PORT = 5210
 def programs(
     ends: Endpoints, rate: int, seconds: float, linger: float, more: Sequence[str] = ()
 ) -> tuple[Program, Program]:
-    """The stream's server and its client: `rate` probes a second each way for `seconds`; the client receives `linger` seconds longer.
+    """Return the stream's server and client, which send `rate` probes a second in each direction for `seconds`.
 
-    `more` are further arguments of both.
+    The client receives for `linger` seconds longer. `more` are further arguments of both programs.
     """
     schedule = ("--port", str(_PORT), "--rate", str(rate), "--seconds", f"{seconds:g}", *more)
     server = Program(
@@ -66,7 +68,7 @@ def _at(address: object) -> str:
 
 
 class StreamReport(BaseModel):
-    """What one end of the stream printed; times are microseconds since `start` (ns of CLOCK_MONOTONIC)."""
+    """The report that one end printed; its times are microseconds since `start` (nanoseconds of CLOCK_MONOTONIC)."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -74,17 +76,17 @@ class StreamReport(BaseModel):
     interval_ns: Annotated[int, Field(gt=0)]
     sent: Annotated[int, Field(gt=0)]
     latest_us: int
-    arrivals: tuple[tuple[int, int, int], ...]  # number, sent, arrived
+    arrivals: tuple[tuple[int, int, int], ...]  # number of the probe, when it was sent, when it arrived
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Silence:
-    """A time between two arrivals, in seconds; `missing` is how many probes before the second had not arrived by then.
+    """The time between two successive arrivals, from `begun` to `ended`; all times are in seconds.
 
-    Those have the numbers from `first` on, beyond the highest that had come: no probe is missing in two silences, however late
-    others arrive.
-    `length` is what it is longer than the sender left: an interval, or where nothing is missing what the sender says that
-    it left, for then a sender that was late is not the path's doing.
+    `length`: by how much that time is longer than the time between the two sends. If probes are missing, the latter is
+    taken as one interval. Otherwise it is the sender's own figure, so that a late sender does not count as a gap.
+    `missing`: how many probes were skipped: they are numbered below the second arrival, and above all that came before.
+    `first`: the lowest number of those. No probe is missing in two silences, however late others arrive.
     """
 
     length: float
@@ -96,9 +98,10 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class StreamWay:
-    """One direction; times are seconds of CLOCK_MONOTONIC.
+    """One direction of the stream; times are seconds of CLOCK_MONOTONIC.
 
-    `begun` is when its sender began; `arrivals` are (number, sent, arrived) in the order in which they arrived, each number once.
+    `begun`: when the sender began. `interval`: seconds between probes. `sent`: the number of probes.
+    `arrivals`: (number, sent, arrived) in the order in which the probes arrived, each number once.
     """
 
     name: str
@@ -113,11 +116,14 @@ class StreamWay:
 
     @property
     def tail(self) -> float:
-        """Seconds of probes at the end of which none arrived."""
+        """The seconds at the end of the stream from which no probe arrived."""
         return (self.sent - 1 - max(number for number, _, _ in self.arrivals)) * self.interval
 
     def dead(self, gap: float = inf) -> bool:
-        """Whether nothing arrived any more at the end: for NEAR seconds, or for longer than the longest `gap` before where that was shorter."""
+        """Whether the path was dead at the end: nothing arrived for longer than NEAR, or than the longest `gap` if shorter.
+
+        `gap` is in seconds. At least `_DEAD` intervals must have passed without an arrival.
+        """
         return self.tail > max(_DEAD * self.interval, min(NEAR, gap))
 
     def silences(self) -> list[Silence]:
@@ -134,14 +140,17 @@ class StreamWay:
 
 
 def read(outputs: Mapping[str, str]) -> tuple[tuple[StreamWay, StreamWay], float]:
-    """Return both directions, the one to the target first, and by how many seconds a sender was late at most."""
+    """Return both directions, the one to the target first, and the longest delay of a sender in seconds."""
     client, server = _report(outputs, CLIENT), _report(outputs, SERVER)
     ways = (_way("source to target", client, server), _way("target to source", server, client))
     return ways, max(client.latest_us, server.latest_us) / 1e6
 
 
 def happened(outputs: Mapping[str, str]) -> list[Mapping[str, object]]:
-    """Return the lines on the deployment: first its start, then each event in order."""
+    """Return the lines of the events file: first the deployment's start, then each event in order.
+
+    Raises OutputUnreadable if there are none.
+    """
     lines = [json.loads(line) for line in outputs.get(EVENTS, "").splitlines()]
     if not lines:
         raise OutputUnreadable(
@@ -152,7 +161,10 @@ def happened(outputs: Mapping[str, str]) -> list[Mapping[str, object]]:
 
 
 def passing(ways: Iterable[StreamWay], since: float, step: float) -> dict[float, float]:
-    """Of the probes sent in each step from a moment on, both ways together, how many arrived in per cent; by the step's begin."""
+    """Return the share of probes that arrived, in per cent, for each step of `step` seconds from `since` on.
+
+    Both directions count together. The key is the step's begin in seconds after `since`, by when probes were sent.
+    """
     sent: dict[int, int] = {}
     arrived: dict[int, int] = {}
     for way in ways:

@@ -114,7 +114,8 @@ class Program:
     grace: float = 0.0
     """Seconds that a long-running program gets to end by itself before it gets SIGTERM.
 
-    It is for a server that ends after one client but would wait for ever if that client never came.
+    It is for a server that ends after one client and still prints its report then. It may wait long for a client that
+    never comes, so it gets no more time than that.
     """
 
     ready_timeout: float = 10.0

@@ -34,18 +34,18 @@ from tunnelmark.workloads.base import (
     Workload,
 )
 
-_LINGER = 2.0  # seconds that the last look at the holdings may take, and that probes may be under way
-_GRACE_S = 30.0  # beyond all that: starting, and printing an hour of arrivals
-_EARLIER = 0.2  # seconds before an event in which the holdings are counted
-_LATE = 0.2  # seconds: a gap that falls into a pause of the sender is not seen
-_STEPS = 600  # values of a series at most, each of a second at least
+_LINGER = 2.0  # seconds for the last count of holdings, and for the last probes to arrive
+_GRACE_S = 30.0  # more seconds until the client must have ended: to start, and to print an hour of arrivals
+_EARLIER = 0.2  # the holdings are counted this many seconds before an event
+_LATE = 0.2  # longest pause of a sender, in seconds: a gap that falls into a pause is not seen
+_STEPS = 600  # a series has at most this many values; each covers at least one second
 _ROUNDING = 1e-6  # seconds
 _COUNT: EventKind = "count-holdings"
 _MIB = 1 << 20
 
 
 class ListedEvent(Options):
-    """One event of a `schedule`: `at` counts from the window's beginning; `outage` replaces the one of all events."""
+    """One event of a `schedule`, `at` seconds after the window begins; its `outage` replaces that of the options."""
 
     at: MomentText
     event: FaultKind
@@ -60,12 +60,13 @@ class ListedEvent(Options):
 
 
 class ChurnOptions(Options):
-    """Events are drawn from the kinds in `events`, or listed in `schedule`; the trial takes `duration`.
+    """Events are drawn from the kinds in `events`, or listed in `schedule`; the window lasts `duration`.
 
     `every`: the average time between drawn events.
     `node`: the node to which they happen; `both` draws one of the two ends for each event.
-    `outage`: how long a node or its link is away or cut off, or the node has another address (restarts: 0).
+    `outage`: how long a node or its link is down or cut off, or the node has another address (0 for drawn restarts).
     `recover`: the shortest time without an event after each outage.
+    `seed`: the same seed draws the same events.
     `rate`: probes a second in each direction.
     """
 
@@ -191,7 +192,10 @@ def _read(outputs: dict[str, str], options: ChurnOptions) -> Reading:
 
 
 def _path(text: str, happened: Sequence[_gaps.Happened], begun: float, ended: float) -> list[Sample]:
-    """Which way the traffic went before each event and after the last one, from when the path was back; where that was watched."""
+    """Return the relayed share of bytes before each event and after the last one; [] if the path was not watched.
+
+    Each span begins once the path is back from the event before it.
+    """
     quiet = [begun - BEFORE, *(max(one.ended, one.until) for one in happened)]
     next_begun = [*(one.begun for one in happened), ended]
     shares = _paths.relayed(text, list(zip(quiet, next_begun, strict=True)))
@@ -207,7 +211,11 @@ def _path(text: str, happened: Sequence[_gaps.Happened], begun: float, ended: fl
 
 
 def _held(looks: list[Mapping[str, Any]], begun: float) -> list[Sample]:
-    """What all nodes held together: before the first event, by time, and how much more after the last, and than at half of the events."""
+    """Return what the VPN's programs held on all nodes together before the first event, and over time.
+
+    `..._more`: how much more it was after the last event than before the first.
+    `..._second_half`: how much more it was after the last event than when half of the events had taken place.
+    """
     if len(looks) < 2 or any("held" not in look for look in looks):
         raise OutputUnreadable(
             "what the VPN's programs hold was not counted after the last event",

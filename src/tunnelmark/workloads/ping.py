@@ -1,8 +1,8 @@
-"""The workload `ping`: round-trip times of ICMP echo by iputils' ping, one probe a line.
+"""The workload `ping`: round-trip times of ICMP echo, measured by iputils' ping.
 
-Facts about iputils 20221126 that decide this: below 10 ms between probes ping spins on one core, which the
-VPN needs, so that it must be asked for (`spin`); from 10 ms on it sleeps, and the kernel's tick makes 10 ms into 12 to 16 ms; -w takes whole
-seconds; times are printed with three digits, so with 1 us below a millisecond.
+It relies on these facts about iputils 20221126: below 10 ms between probes ping spins on one core, which the VPN
+needs, so that is allowed only with `spin`; from 10 ms on ping sleeps, and the kernel's tick makes 10 ms into 12 to
+16 ms; -w takes whole seconds; times are printed with three digits, so with 1 us below a millisecond.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _GRACE_S = 5.0
 _HEADER = re.compile(r"^PING .*\) (\d+)(?:\(\d+\) bytes of data\.| data bytes)$", re.MULTILINE)
 _ERROR = re.compile(r"^(?:\[\S+\] )?From \S+ icmp_seq=\d+ (.+)$", re.MULTILINE)
 _SHOWN = 2000
-"""Probes of a size that are kept as a series; percentiles are of all probes, and all are in the raw output."""
+"""About so many probes of each size are kept as a series. Percentiles count all probes; the raw output has them all."""
 
 
 class PingOptions(Options):
-    """`sizes` are payloads in bytes, probed one after the other, each for `duration`.
+    """`sizes` are payloads in bytes, probed one after the other, each for `duration` with a probe every `interval`.
 
-    `spin` allows intervals below 10 ms, as published studies had them: ping then keeps its core busy.
+    `spin` allows intervals below 10 ms, as published studies used them; ping then keeps one core busy.
     """
 
     sizes: Annotated[
@@ -74,7 +74,7 @@ _METRICS = (
 
 
 def _metrics(options: PingOptions) -> tuple[Metric, ...]:
-    """The plain metrics for one size; with several, those of each size under names of their own."""
+    """Return the plain metrics for one size; for several sizes each metric once a size, such as `rtt_median_56`."""
     sizes = options.sizes
     if len(sizes) == 1:
         return _METRICS
@@ -120,9 +120,12 @@ def _read(outputs: dict[str, str], options: PingOptions) -> Reading:
 
 
 def _probes(text: str, duration: Duration, size: int) -> _ping.Probes:
-    """Reads the output of one ping with payloads of `size` bytes; WorkloadFailed if nothing answered."""
+    """Read the output of one ping with payloads of `size` bytes.
+
+    Raises WorkloadFailed if no probe was answered, or if an ICMP error ended ping early.
+    """
     probes = _ping.read(text, duration)
-    # With a deadline iputils' ping ends at the first error; a whole run's last probe may leave two late spacings before it.
+    # With a deadline iputils' ping ends at the first error. A complete run may end up to two spacings early.
     short = probes.sent_for < duration - 2 * probes.spacing
     if short and (error := _ERROR.search(text)):
         raise WorkloadFailed(
@@ -137,7 +140,7 @@ def _probes(text: str, duration: Duration, size: int) -> _ping.Probes:
 
 
 def _samples(probes: _ping.Probes, suffix: str, begin: float) -> list[Sample]:
-    """The metrics of one size; `begin` is when its probes began, in seconds of the window."""
+    """Return the samples of one size; `begin` is when its probes began, in seconds after the window's begin."""
     times = np.array([milliseconds for _, milliseconds in probes.answers])
     whole = {
         "rtt_median": np.median(times),
