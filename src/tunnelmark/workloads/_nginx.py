@@ -1,9 +1,9 @@
-"""What the workloads over HTTP share: an nginx on a node that serves a folder, and the lines that it logs.
+"""Starts an nginx that serves a folder, and defines the lines that it logs; all workloads over HTTP share it.
 
-Facts about nginx 1.22 that decide this: before it has read its configuration it opens the log that it was built with,
-unless `-e` names another; `/dev/stdout` is opened again by its own workers, so the log lands in the program's output;
-a worker that is asked to end writes what it has buffered. HTTP/2 is a word of `listen` up to 1.25 and still understood
-after.
+It relies on these facts about nginx 1.22. Before it reads its configuration it opens the log file that it was built
+with, unless `-e` names another. Its workers open `/dev/stdout` themselves, so the log appears in the program's output.
+A worker that is asked to end first writes what it has buffered. HTTP/2 is a parameter of `listen` up to version 1.25;
+later versions still accept it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,12 @@ OPENSSL, OPENSSL_PACKAGE = "openssl", "openssl"
 LOG_FORMAT = (
     "$msec $connection $request_method $uri $server_protocol $status $body_bytes_sent $bytes_sent $request_time"
 )
-"""Seconds since 1970 at which a request was done, number of its connection, method, path, protocol, status, bytes of the
-body and of all (as nginx handed them to the socket or to TLS), seconds from the first byte read to the last written."""
+"""The fields of a log line, one line for each request.
+
+They are: when the request was done (seconds since 1970), its connection's number, method, path, protocol, status, the
+bytes of the body, all bytes (as nginx handed them to the socket or to TLS), and the seconds from the first byte read to
+the last one written.
+"""
 
 _SSL = """
         ssl_certificate {certificate};
@@ -71,7 +75,7 @@ class Tls:
 
 
 def at(address: IPv4Address | IPv6Address, port: int) -> str:
-    """An address with a port as URLs and nginx write it: `10.60.0.1:8080` or `[fd60::1]:8080`."""
+    """Return an address and a port as URLs and nginx write them: `10.60.0.1:8080` or `[fd60::1]:8080`."""
     return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"
 
 
@@ -87,10 +91,11 @@ def server(
     log_buffer: str = "",
     name: str = "server",
 ) -> tuple[File, Program]:
-    """The configuration and the program of an nginx that serves the files below `root` at `address` and `port`.
+    """Return the configuration and the program of an nginx that serves the files below `root` at `address` and `port`.
 
-    Its own files go below `folder`, and its access log to its standard output: a line a request in LOG_FORMAT, at once,
-    or with `log_buffer` such as "64k" when so much has gathered and at the end. It stays until it is asked to end.
+    Its own files go below `folder`. It writes its access log to standard output, one line in LOG_FORMAT for each request:
+    at once, or if `log_buffer` is set (such as "64k") whenever so much has gathered and at the end. It runs until it is
+    asked to end.
     """
     ours = folder / f"nginx-{name}"
     configuration = ours / "nginx.conf"
@@ -113,9 +118,9 @@ def server(
 
 
 def certificate(node: str, address: IPv4Address | IPv6Address, folder: PurePosixPath) -> tuple[Tls, Command]:
-    """A step that makes a self-signed certificate for `address`, and where its files are then.
+    """Return the paths of a self-signed certificate for `address`, and the command that makes it.
 
-    It takes some milliseconds (ECDSA with P-256), so every trial has its own, and clients can check the address in it.
+    It takes some milliseconds (ECDSA with P-256). So every trial makes its own, and clients can verify the address in it.
     """
     made = Tls(folder / "tls.crt", folder / "tls.key")
     argv = (

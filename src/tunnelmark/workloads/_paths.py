@@ -1,4 +1,4 @@
-"""Which way traffic went before, during and after an event, from what the collector `path` saw of each tenth of a second."""
+"""Reads which path traffic took before, during and after an event; the collector `path` recorded it every 0.1 s."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ METRICS = (
         "direct_again", "s", "from the event's end until all went directly again", "lower", "difference", feels="delay"
     ),
 )
-"""A metric is absent where there was nothing to see: no traffic during the event, no relay, no way back to the direct path."""
+"""A metric has no sample if nothing was seen: no traffic during the event, no relay, no return to the direct path."""
 
 
 def read(text: str, begun: float, ended: float) -> list[Sample]:
-    """What the collector wrote, as samples; the event's begin and end are seconds of CLOCK_MONOTONIC."""
+    """Return the samples from the collector's JSON `text`; `begun` and `ended` of the event are in CLOCK_MONOTONIC."""
     looks: list[Look] = json.loads(text)["looks"] if text else []
     parts = {
         "relayed_before": [look for look in looks if look["time"] <= begun],
@@ -52,13 +52,16 @@ def read(text: str, begun: float, ended: float) -> list[Sample]:
 
 
 def relayed(text: str, spans: Sequence[tuple[float, float]]) -> list[float | None]:
-    """The share of bytes through a third node in each span of time (seconds of CLOCK_MONOTONIC), in %; None where nothing was seen."""
+    """Return for each span of time the share of bytes that went through a third node, in %; None if nothing was seen.
+
+    Spans are (begin, end) in seconds of CLOCK_MONOTONIC.
+    """
     looks: list[Look] = json.loads(text)["looks"] if text else []
     of_span = [[look[RELAYED] for look in looks if begun < look["time"] <= ended] for begun, ended in spans]
     return [fmean(shares) if shares else None for shares in of_span]
 
 
 def changes(shares: Sequence[float | None]) -> int:
-    """How often traffic went another way than before: mostly through a third node where it had not, or no longer."""
+    """Return how often the path changed: from mostly direct (under 50 %) to mostly through a third node, or back."""
     ways = [share >= 50 for share in shares if share is not None]
     return sum(one != other for one, other in pairwise(ways))

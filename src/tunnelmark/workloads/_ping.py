@@ -19,7 +19,7 @@ SEQUENCE_NUMBERS = 65536
 class Probes:
     """The probes of one ping.
 
-    `answers`: for each answered probe, when it was sent (seconds after the first of them), and its round-trip time in ms.
+    `answers`: for each answered probe, when it was sent (seconds after the first) and its round-trip time (ms).
     `lost`: the number of lost probes. `sent_for`: seconds from the first probe to the last.
     `spacing`: the average time in seconds between two probes.
     """

@@ -1,4 +1,4 @@
-"""What the workloads of `tunnelmark-probe` share: how its two ends are started, and its JSON, an object a line."""
+"""Starts the two ends of `tunnelmark-probe` and reads its JSON lines; all workloads that use that program share it."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ PROGRAM = "tunnelmark-probe"
 SERVER, CLIENT = "server", "client"
 
 HEADER = 32
-"""Bytes that each datagram's own header takes: no payload is smaller."""
+"""Bytes that the probe's own header takes in each datagram; no payload can be smaller."""
 
 LARGEST = 65507
-"""Bytes that fit a datagram over IPv4."""
+"""The largest payload of a UDP datagram over IPv4, in bytes."""
 
 _BUFFER = 4 * 1024 * 1024
-"""Bytes of socket buffer to ask for: see the workload `udp`."""
+"""The socket buffer to ask for, in bytes; the workload `udp` says why."""
 
 LineT = TypeVar("LineT", bound=BaseModel)
 
 
 class Line(BaseModel):
-    """The base of what is read of the output of `tunnelmark-probe`; further fields are ignored."""
+    """The base class of all lines of `tunnelmark-probe`'s output; fields that are not read here are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
 class ProbeTrial(Line):
-    """One trial at one rate; rates in datagrams a second, times in seconds."""
+    """One trial at one rate; `offered` is in datagrams a second, `seconds` is the trial's length."""
 
     size: int  # bytes of payload
     offered: float
@@ -45,7 +45,7 @@ class ProbeTrial(Line):
 
 
 def percent(share: Share) -> str:
-    """A share in per cent, as short as it can be said."""
+    """Return a share in per cent as text, with at most six digits: "0.1"."""
     return f"{100 * float(share):.6g}"
 
 
@@ -66,7 +66,7 @@ ProbeSize = Annotated[int, AfterValidator(_fits)]
 
 
 def server(ends: Endpoints) -> Program:
-    """The end that receives; it stays until the client has ended."""
+    """Return the receiving end, a program that runs until the client has ended."""
     return Program(
         name=SERVER,
         node=ends.target,
@@ -77,7 +77,7 @@ def server(ends: Endpoints) -> Program:
 
 
 def client(ends: Endpoints, subcommand: str, *options: str) -> Program:
-    """The end that drives the measurement."""
+    """Return the end that drives the measurement."""
     argv = (PROGRAM, subcommand, "--to", str(ends.target_address), *_buffer(ends), *options)
     return Program(name=CLIENT, node=ends.source, argv=argv)
 
@@ -87,7 +87,10 @@ def _buffer(ends: Endpoints) -> tuple[str, str]:
 
 
 def lines(outputs: Mapping[str, str], name: str) -> list[dict[str, object]]:
-    """What that side printed; WorkloadFailed if it says why it failed, OutputUnreadable if a line is not JSON."""
+    """Return the JSON objects that one side printed.
+
+    Raises WorkloadFailed if one of them reports an error, and OutputUnreadable if a line is not a JSON object.
+    """
     found = []
     for number, text in enumerate(outputs.get(name, "").splitlines(), 1):
         try:
@@ -106,7 +109,7 @@ def lines(outputs: Mapping[str, str], name: str) -> list[dict[str, object]]:
 
 
 def until_end(outputs: Mapping[str, str]) -> list[dict[str, object]]:
-    """All that the client printed, up to its last line; OutputUnreadable if that is missing."""
+    """Return all lines that the client printed. Raises OutputUnreadable if the last one (`end`) is missing."""
     said = lines(outputs, CLIENT)
     if not said or said[-1].get("kind") != "end":
         raise OutputUnreadable(
@@ -117,7 +120,7 @@ def until_end(outputs: Mapping[str, str]) -> list[dict[str, object]]:
 
 
 def of_kind(said: list[dict[str, object]], kind: str, form: type[LineT]) -> list[LineT]:
-    """The lines of that kind, as `form`; OutputUnreadable if one is not of that form."""
+    """Return the lines of that kind, parsed as `form`. Raises OutputUnreadable if one has another form."""
     try:
         return [form.model_validate(line) for line in said if line.get("kind") == kind]
     except ValidationError as error:

@@ -1,10 +1,10 @@
-"""What the workload `video` knows of the RIST tools: their statistics, and what packets those count.
+"""Reads the statistics of the RIST tools for the workload `video`.
 
-Facts about librist 0.2.7 that decide this, each seen in captures together with its log (`tests/contract/crosschecks/video.py`):
-the statistics are a line of JSON an interval, each counting that interval only; what does not fill an interval at the
-end is never printed; the first packet of a stream is not counted; `received` counts the packets that were recovered,
-too, and `missing` each packet once that was not there when its successor was; the sender's `sent` counts its reports;
-after a second or more without an answer the sender sends nothing until there is one.
+It relies on these facts about librist 0.2.7, each seen in captures compared with its log
+(`tests/contract/crosschecks/video.py`): the tools print one line of JSON for each interval, which counts that interval
+only; an incomplete last interval is never printed; the first packet of a stream is not counted; `received` includes the
+recovered packets; `missing` counts each packet once that had not come when its successor came; the sender's `sent`
+includes its reports; after a second or more without an answer the sender sends nothing until it gets one.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from tunnelmark.errors import OutputUnreadable
 
 SENDER, RECEIVER, PACKAGE = "ristsender", "ristreceiver", "rist-tools"
 SPEAK = ("sh", "-c", 'exec "$@" 2>&1', "speak")
-"""Before a tool's arguments: its statistics are among its complaints, and only standard output is read."""
+"""Goes before a tool's command: the tool prints its statistics to standard error, and only standard output is read."""
 
 CONNECTED = r"peer connected count is 1$"
-"""What either tool says (a regular expression) once it hears the other."""
+"""A regular expression for the line that either tool prints once it hears the other."""
 
 STEP_MS = 250
 """Milliseconds from one line of statistics to the next."""
 
 _LINE = re.compile(r"^(\d+\.\d+)\|[^|]*\|\[INFO\] (\{.*\})$", re.MULTILINE)
-_FIRST = 1  # packet, which the receiver takes as the beginning and does not count
+_FIRST = 1  # packet: the receiver does not count the first one of a stream
 _READ = ("received", "missing", "recovered_total", "lost", "dropped_late", "retries", "reordered", "duplicates")
 
 
 @dataclass(frozen=True, slots=True)
 class RistInterval:
-    """What a receiver counted in one interval; `time` is its end, in seconds since 1970."""
+    """The packets that a receiver counted in one interval; `time` is the interval's end in seconds since 1970."""
 
     time: float
     received: int
@@ -49,13 +49,13 @@ class RistInterval:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What a receiver counted in all, in packets; `retries` are the requests it sent for missing ones."""
+    """The packets that a receiver counted in all; `retries` counts the requests that it sent for missing packets."""
 
     intervals: tuple[RistInterval, ...]
 
     @property
     def delivered(self) -> int:
-        """Packets that were there in time, as sent or sent again."""
+        """The number of packets that came in time, at first or when they were sent again."""
         counted = sum(step.received for step in self.intervals)
         return counted + _FIRST if counted else 0
 
@@ -65,7 +65,7 @@ class Received:
 
     @property
     def at_once(self) -> int:
-        """Packets that were there without being sent again."""
+        """The number of packets that came in time without being sent again."""
         return self.delivered - self.recovered
 
     @property
@@ -86,13 +86,13 @@ class Received:
 
     @property
     def busy(self) -> tuple[RistInterval, ...]:
-        """The intervals from the first to the last in which a packet came."""
+        """The intervals from the first one with a packet to the last one with a packet."""
         places = [place for place, step in enumerate(self.intervals) if step.received]
         return self.intervals[places[0] : places[-1] + 1] if places else ()
 
 
 def received(text: str) -> Received:
-    """What a ristreceiver printed; OutputUnreadable if there is no line of statistics in it, or one in another form."""
+    """Return what a ristreceiver counted. Raises OutputUnreadable if `text` has no statistics, or has them otherwise."""
     steps = []
     for time, said in _statistics(text, "receiver-stats"):
         try:
@@ -112,7 +112,7 @@ def received(text: str) -> Received:
 
 
 def sent(text: str) -> int:
-    """The packets that a ristsender says it sent, at least: its reports are among them."""
+    """Return how many packets a ristsender says that it sent; its own reports are included."""
     try:
         return sum(int(said["peer"]["stats"]["sent"]) for _, said in _statistics(text, "sender-stats"))
     except (KeyError, TypeError, ValueError) as error:
@@ -123,7 +123,7 @@ def sent(text: str) -> int:
 
 
 def lost_its_peer(text: str) -> bool:
-    """Whether a tool says that it heard nothing of the other any more; a sender then holds what it should send."""
+    """Whether a tool reports that it no longer hears the other one; a sender then sends nothing for some time."""
     return re.search(r"\[WARNING\] Listening peer \d+ timed out after", text) is not None
 
 
@@ -132,6 +132,6 @@ def _statistics(text: str, kind: str) -> Iterator[tuple[float, Mapping[str, Any]
         try:
             said = json.loads(line)
         except json.JSONDecodeError:
-            continue  # the last line of a tool that was ended
+            continue  # the incomplete last line of a tool that was stopped
         if isinstance(said, dict) and kind in said:
             yield float(time), said[kind]

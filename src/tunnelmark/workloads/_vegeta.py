@@ -1,11 +1,11 @@
-"""What the workloads over HTTP share: an open-loop attack by vegeta, and the latency of each request from its intended send time.
+"""Runs vegeta in open loop, and computes each request's latency from its intended send time; for workloads over HTTP.
 
-Facts about vegeta 12.13 that decide this: request n is due n intervals after the first, whatever became of those before;
-a worker is added when all are busy, so no request waits for an earlier answer; a result holds the moment at which its
-request was taken up, and the time from there to the last byte of the answer. So lateness of vegeta itself is in no latency that
-it prints, and is added here. With `-lazy` it sends as many requests as there are targets, late or not; with `-duration` it
-leaves out those that are late at the end. It looks for the end of its targets a few times, each a result without a URL.
-With `-max-body 0` bodies are read to their end and thrown away; an answer that is cut short is an error all the same.
+It relies on these facts about vegeta 12.13. Request n is due n intervals after the first, whether or not earlier ones
+were answered. vegeta adds a worker when all are busy, so no request waits for an earlier answer. A result holds when the
+request was taken up, and the time from then to the last byte of the answer. So the printed latency does not include
+vegeta's own lateness, which is added here. With `-lazy` vegeta sends as many requests as there are targets, late or not;
+with `-duration` it leaves out those that are late at the end. At the end of its targets it prints a few results without a
+URL. With `-max-body 0` it reads bodies to their end and discards them; an answer that is cut short is still an error.
 """
 
 from __future__ import annotations
@@ -29,23 +29,25 @@ PROGRAM, RECIPE = "vegeta", "vegeta"
 CLIENT = "client"
 
 LATE_MS = 50.0
-"""How late one request of a hundred may be sent by vegeta itself (or half an interval, if that is longer): beyond, the
-generator and not the path is measured. Woken by a timer on a quiet core it is late by 0.1 to 1 ms."""
+"""The limit in ms for the 99th percentile of vegeta's own lateness (or half an interval, if that is longer).
 
-_GRACE_S = 10.0  # what starting vegeta and writing its results may take at most
+Beyond it, the load generator is measured and not the path. On a quiet core vegeta is late by 0.1 to 1 ms.
+"""
+
+_GRACE_S = 10.0  # seconds that starting vegeta and writing its results may take
 _AT_END = "no targets to attack"
-_PORT = re.compile(r":\d+->")  # the sender's own port, another in each error
+_PORT = re.compile(r":\d+->")  # the sender's own port, which differs in each error
 
 _SCRIPT = 'results=$1; shift; vegeta attack "$@" -output "$results" && vegeta encode --to json "$results"'
 
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """What is sent.
+    """The requests that vegeta sends.
 
-    `requests`: how many in all.
-    `rate`: requests a second, which do not wait for answers (open loop).
-    `skipped`: how many of the first are warm-up and not measured.
+    `requests`: the number of requests in all.
+    `rate`: requests a second; they do not wait for answers (open loop).
+    `skipped`: how many requests at the begin are warm-up and not measured.
     `request_timeout`: seconds after which a request without an answer has failed.
     """
 
@@ -56,17 +58,17 @@ class Attack:
 
     @property
     def interval(self) -> float:
-        """Seconds from one request to the next: vegeta counts whole nanoseconds."""
+        """Seconds from one request to the next; vegeta rounds them down to whole nanoseconds."""
         return (1_000_000_000 // self.rate) / 1e9
 
     @property
     def seconds(self) -> float:
-        """Seconds from the first intended send time to that after the last."""
+        """Seconds from the first intended send time to one interval after the last."""
         return self.requests * self.interval
 
     @property
     def begins(self) -> float:
-        """Seconds from the first intended send time to that of the first request that is measured."""
+        """Seconds from the first intended send time to that of the first measured request."""
         return self.skipped * self.interval
 
     @property
@@ -76,16 +78,19 @@ class Attack:
 
     @property
     def timeout(self) -> float:
-        """Seconds after which a client that has not ended hangs."""
+        """Seconds within which the client must end; if it has not ended then, it hangs."""
         return self.seconds + self.request_timeout + _GRACE_S
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One request: `due` is its intended send time in seconds since that of the first, `late` the ms that it was sent after that.
+    """The result of one request.
 
-    `latency` is in ms from the intended send time to the last byte of the answer. A request that failed counts with the
-    timeout that a client would have had for it, so that failing fast does not look fast; `error` then says why.
+    `due`: its intended send time, in seconds after that of the first request.
+    `late`: how many ms after `due` it was sent.
+    `latency`: ms from `due` to the last byte of the answer. For a failed request it is at least the request timeout, so
+    that failing fast does not look fast.
+    `error`: why the request failed; "" if it succeeded.
     """
 
     url: str
@@ -96,7 +101,7 @@ class Answer:
 
 
 class _Result(BaseModel):
-    """A line of `vegeta encode --to json`, in part; `latency` is in nanoseconds."""
+    """A line of `vegeta encode --to json`; other fields are ignored. `latency` is in nanoseconds."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -118,7 +123,7 @@ def client(
     roots: PurePath | None = None,
     headers: Sequence[str] = (),
 ) -> tuple[File, Command, Program]:
-    """The client on the source that asks for `urls` in turn: their file, the step that repeats it, and the program."""
+    """Return the client on the source that requests `urls` in turn: a file, the step that repeats it, and the program."""
     folder = ends.folder / "vegeta"
     file, step = repeated(ends.source, folder, [f"GET {url}" for url in urls], attack.requests)
     argv = (
@@ -141,9 +146,9 @@ def client(
 
 
 def repeated(node: str, folder: PurePosixPath, lines: Iterable[str], count: int) -> tuple[File, Command]:
-    """Lines that begin a file of targets, and the step that repeats them until there are `count` (see `targets`).
+    """Return a file with `lines`, and a step that repeats them in the file of `targets` until it has `count` lines.
 
-    A message to a node holds 150 kB, so no file of a long run fits into one.
+    A message to a node holds 150 kB, so the targets of a long run do not fit into one message.
     """
     cycle = folder / "cycle"
     text = "".join(f"{line}\n" for line in lines)
@@ -153,15 +158,16 @@ def repeated(node: str, folder: PurePosixPath, lines: Iterable[str], count: int)
 
 
 def targets(folder: PurePosixPath) -> PurePosixPath:
-    """The file to which `repeated` writes the targets, in the node."""
+    """Return the path on the node of the file to which the step of `repeated` writes the targets."""
     return folder / "targets"
 
 
 def read(outputs: Mapping[str, str], attack: Attack) -> tuple[Answer, ...]:
-    """Every request in the order of sending, those of the warm-up, too.
+    """Return all requests in the order of sending, including those of the warm-up.
 
     vegeta does not print when its schedule began, and its first request may be as late as any other. So the schedule is
-    taken to have begun at the last moment that puts no request before its time. WorkloadFailed when too few were answered for a median.
+    taken to have begun at the latest moment at which no request was sent before its time. Raises WorkloadFailed if at
+    least half of the measured requests failed, and OutputUnreadable if results are missing.
     """
     results = [result for result in _results(outputs.get(CLIENT, "")) if result.url or result.error != _AT_END]
     results.sort(key=lambda result: result.seq)
@@ -188,7 +194,7 @@ def read(outputs: Mapping[str, str], attack: Attack) -> tuple[Answer, ...]:
 
 
 def starved(answers: Sequence[Answer], attack: Attack) -> str:
-    """A sentence if vegeta itself was late (see LATE_MS), else "". What it was late by is part of the delays."""
+    """Return a sentence if vegeta itself was late (see LATE_MS), else "". Its lateness is part of the latencies."""
     bound = max(LATE_MS, 1e3 * attack.interval / 2)
     if (late := late_p99(answers)) <= bound:
         return ""
@@ -196,12 +202,12 @@ def starved(answers: Sequence[Answer], attack: Attack) -> str:
 
 
 def late_p99(answers: Iterable[Answer]) -> float:
-    """The ms by which one request of a hundred was sent late by vegeta itself."""
+    """Return the 99th percentile of vegeta's own lateness in ms."""
     return float(np.percentile([answer.late for answer in answers], 99))
 
 
 def generator(answers: Sequence[Answer], attack: Attack) -> list[Sample]:
-    """The samples that say how well vegeta kept to its schedule in the window, and what failed: metrics GENERATOR."""
+    """Return the samples of the metrics GENERATOR: how well vegeta kept its schedule in the window, and what failed."""
     sent = [answer.due + answer.late / 1e3 for answer in answers]
     span = sent[-1] - sent[0]
     failed = sum(bool(answer.error) for answer in answers)
@@ -241,7 +247,7 @@ def _results(text: str) -> list[_Result]:
 
 
 def _raise_if_failed(answers: Sequence[Answer]) -> None:
-    """WorkloadFailed if a median would be that of failures."""
+    """Raise WorkloadFailed if at least half of the requests failed, because the median would be that of failures."""
     errors = Counter(_PORT.sub("->", answer.error) for answer in answers if answer.error)
     if 2 * errors.total() >= len(answers):
         raise WorkloadFailed(

@@ -1,8 +1,9 @@
-"""The workload `kube-api`: pod listings from a real Kubernetes API server with etcd at a fixed rate, from the intended send time.
+"""The workload `kube-api`: lists pods at a fixed rate, from a real Kubernetes API server with etcd.
 
-Facts about kube-apiserver 1.36 that decide this: with AlwaysAllow no client is anonymous, so even /readyz wants a token; it
-ends within 2 s of SIGTERM when no client is connected; a list is sent in chunks, without its length; one above 128 KiB
-is compressed if the client accepts that, so here it does not. etcd 3.4 takes 64 MB for its log at once.
+Response times count from the intended send time. The workload relies on these facts about kube-apiserver 1.36: with
+AlwaysAllow no client is anonymous, so even /readyz requires a token; it ends within 2 s of SIGTERM when no client is
+connected; a list is sent in chunks, without its length; a list above 128 KiB is compressed if the client accepts that,
+so here the client does not. etcd 3.4 allocates 64 MB for its log at once.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Work
 SERVER, STORE, PODS = "apiserver", "etcd", "pods"
 
 _PORT, _ETCD_PORT, _ETCD_PEER_PORT = 6443, 2379, 2380
-_PATIENCE_S = 30.0  # for the server to become ready, and to end: 2 s and 1 s on a quiet machine
-_USERS = _CLIENT, _ADMIN = "client", "admin"  # who lists the pods, and who makes them; their tokens, too
+_PATIENCE_S = 30.0  # seconds that the server may take to become ready, and to end (2 s and 1 s on a quiet machine)
+_USERS = _CLIENT, _ADMIN = "client", "admin"  # one lists the pods, the other makes them; their names are also their tokens
 _LIST = "/api/v1/namespaces/default/pods"
 _HEADERS = (f"Authorization: Bearer {_CLIENT}", "Accept-Encoding: identity")
 
@@ -75,10 +76,10 @@ _SAID = r"^(\d+) pods, their list has (\d+) bytes$"
 
 
 class KubeApiOptions(Options):
-    """`requests` listings at `rate` a second, of `pods` pods; those of `warmup` come before and are not measured.
+    """`requests` listings of `pods` pods are measured, at `rate` a second; those of `warmup` come before them.
 
-    Published were 5000 at 10 a second; the default is shorter. `http2` is what kubectl speaks; without it it is HTTP/1.1, as
-    of the published tool (hey).
+    The published study made 5000 requests at 10 a second; the default is shorter. With `http2` the client speaks HTTP/2
+    as kubectl does. Without it, it speaks HTTP/1.1 as the study's tool (hey) did.
     """
 
     requests: Annotated[int, Field(ge=10, le=20_000)] = 50
@@ -95,13 +96,13 @@ class KubeApiOptions(Options):
 
     @property
     def attack(self) -> _vegeta.Attack:
-        """What is sent; the warm-up connects, and finds cold caches."""
+        """The requests to send. The warm-up makes the connection and fills the caches."""
         skipped = round(self.warmup * self.rate)
         return _vegeta.Attack(skipped + self.requests, self.rate, skipped=skipped)
 
 
 class _Audited(BaseModel):
-    """A line of the server's audit log, in part."""
+    """A line of the server's audit log; other fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -161,7 +162,7 @@ def _traffic(ends: Endpoints, options: KubeApiOptions) -> Traffic:
 
 
 def _etcd(ends: Endpoints) -> Program:
-    """The store, which only its own node reaches; its files are in memory, as all of the trial's."""
+    """Return the program etcd. Only its own node can reach it. Its files are in memory, like all files of a trial."""
     clients, peers = f"http://127.0.0.1:{_ETCD_PORT}", f"http://127.0.0.1:{_ETCD_PEER_PORT}"
     argv = (
         *("etcd", "--data-dir", str(ends.folder / "etcd")),
@@ -171,7 +172,7 @@ def _etcd(ends: Endpoints) -> Program:
 
 
 def _server(ends: Endpoints) -> tuple[str, ...]:
-    """The API server on the overlay address, with its audit log on its standard output."""
+    """Return the API server's command: it listens on the overlay address and prints its audit log to standard output."""
     folder, address = ends.folder, ends.target_address
     options = {
         "etcd-servers": f"http://127.0.0.1:{_ETCD_PORT}",
@@ -184,7 +185,7 @@ def _server(ends: Endpoints) -> tuple[str, ...]:
         "service-account-key-file": folder / "accounts.key",
         "service-account-signing-key-file": folder / "accounts.key",
         "service-account-issuer": "https://kubernetes.default.svc",
-        # Of the address's family, or it refuses.
+        # The server refuses a range of another address family than its own address.
         "service-cluster-ip-range": "10.96.0.0/24" if address.version == 4 else "fd10:96::/112",
         "authorization-mode": "AlwaysAllow",
         "token-auth-file": folder / "tokens.csv",
@@ -230,7 +231,7 @@ def _read(outputs: dict[str, str], options: KubeApiOptions) -> Reading:
 
 
 def _own_times(log: str) -> list[float]:
-    """Milliseconds from a request's arrival at the server to the end of its answer, of each in the audit log."""
+    """Return, for each request in the audit log, the milliseconds from its arrival at the server to its answer's end."""
     try:
         events = [_Audited.model_validate_json(line) for line in log.splitlines()]
     except ValidationError as error:

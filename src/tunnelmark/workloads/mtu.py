@@ -1,7 +1,7 @@
-"""The workload `mtu`: the largest inner packet that passes whole, what becomes of a larger one, and TCP goodput by size.
+"""The workload `mtu`: the largest inner packet that passes whole, what happens to larger ones, and TCP goodput by size.
 
-`tunnelmark-probe mtu` searches with the don't-fragment bit set; then iperf3 sends one TCP stream as large as TCP itself finds
-right, and one for each of `sizes`, one after the other.
+`tunnelmark-probe mtu` searches that packet with the don't-fragment bit set. Then iperf3 sends TCP streams one after the
+other: the first with the segment size that TCP itself chooses, then one for each of `sizes`.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Work
 PROGRAM = "tunnelmark-probe"
 CLIENT, ANSWERS = "client", "answers"
 
-_PORT = 5211  # of the search
-_TCP_PORT = 5212  # of the first stream; each has one of its own
-_TCP_HEADER = 20  # bytes, without options: what TCP's MSS leaves out besides the IP header
+_PORT = 5211  # for the search
+_TCP_PORT = 5212  # for the first stream; each further stream has the next port
+_TCP_HEADER = 20  # bytes, without options: the MSS counts neither these nor the IP header
 _SEARCH_S = (
-    30.0  # the search takes at most: 16 sizes of half a second each, or 1.5 s over a satellite, and then a second look
+    30.0  # seconds that the search takes at most: 16 sizes of 0.5 s each (by satellite 1.5 s), then a second check
 )
-_CONNECT_S = 3.0  # iperf3 may take to reach its server
-_PRINTS_S = 2.0  # a server may take to print its report; asked to end meanwhile, iperf3 would print an error, or a second report
-_GRACE_S = 10.0  # beyond all that: starting, draining queues, exchanging results
+_CONNECT_S = 3.0  # seconds that iperf3 may take to reach its server
+_PRINTS_S = 2.0  # seconds in which a server prints its report; SIGTERM meanwhile would add an error or a second report
+_GRACE_S = 10.0  # more seconds: to start, to drain queues, to exchange results
 
 
 class MtuOptions(Options):
-    """`sizes` are inner IP packets in bytes to which TCP is held, each for `duration`, of which `warmup` is not measured.
+    """`sizes` are sizes of inner IP packets in bytes. For each, one TCP stream sends no larger packets for `duration`.
 
-    Where they are not stated, both are as long as the link asks for (`plan.lengths`), and these defaults at least.
+    The `warmup` at its begin is not measured. If `duration` or `warmup` is not set, it is as long as the link requires
+    (`plan.lengths`), and at least as long as its default.
     """
 
     sizes: Annotated[
@@ -67,7 +68,7 @@ class _Said(BaseModel):
 
 
 class _Found(_Said):
-    """What the search printed; sizes are bytes of inner IP packet."""
+    """The result of the search, as the probe prints it; sizes are those of inner IP packets in bytes."""
 
     mtu: int
     interface: int
@@ -75,7 +76,7 @@ class _Found(_Said):
 
 
 class _Begin(_Said):
-    tcp_mss_default: int  # bytes of payload a segment, TCP's own options left out; read once it is connected
+    tcp_mss_default: int  # payload bytes of a segment without TCP options; read once it is connected
 
 
 class _Client(_Said):
@@ -99,7 +100,7 @@ def _suffix(size: int | None) -> str:
 
 
 def _runs(options: MtuOptions) -> tuple[int | None, ...]:
-    """The sizes of the streams in order; None is as large as TCP itself finds right."""
+    """Return the sizes of the streams in order; None means the size that TCP itself chooses."""
     return None, *options.sizes
 
 
@@ -107,7 +108,7 @@ def _traffic(ends: Endpoints, options: MtuOptions) -> Traffic:
     six = ends.target_address.version == 6
     answers = f"[{ends.target_address}]:{_PORT}" if six else f"{ends.target_address}:{_PORT}"
     seconds = float(options.duration) * len(_runs(options))
-    # Each stream may stall from its begin on, as in a black hole; the next one begins when its server has given up.
+    # Each stream may stall from its begin on, as in a black hole. The next one begins when its server gives up.
     silence = _iperf3.silence(options.duration)
     timeout = _SEARCH_S + silence * len(_runs(options)) + _GRACE_S
     servers = [Program(ANSWERS, ends.target, (PROGRAM, "mtu", "--listen", answers), UdpPort(_PORT), long_running=True)]
@@ -115,7 +116,7 @@ def _traffic(ends: Endpoints, options: MtuOptions) -> Traffic:
     for place, size in enumerate(_runs(options)):
         port = _TCP_PORT + place
         server = (_iperf3.PROGRAM, "--server", "--one-off", "--json", "--interval", "0.1", "--port", str(port))
-        # They wait from the trial's begin on, and are asked to end where no client came.
+        # Servers wait from the trial's begin on, and get SIGTERM if no client came.
         waits = ("--idle-timeout", f"{timeout:.0f}", "--rcv-timeout", f"{silence * 1000:.0f}")
         words = (*server, *waits)
         servers.append(Program(_server(size), ends.target, words, TcpPort(port), long_running=True, grace=_PRINTS_S))
@@ -146,7 +147,7 @@ def _read(outputs: dict[str, str], options: MtuOptions) -> Reading:
         if error := client.get("error"):
             if not black_hole:
                 raise WorkloadFailed(f"iperf3{_held(size)} says {error!r}", hint="see the VPN's logs")
-            samples.append(Sample(f"goodput{_suffix(size)}", 0.0))  # that is what a black hole does to TCP
+            samples.append(Sample(f"goodput{_suffix(size)}", 0.0))  # a black hole lets TCP carry nothing
             continue
         report = _iperf3.read(outputs, _server(size), _iperf3.Report[_Received, _Congestion])
         spans = report.spans(options.warmup, options.duration)
@@ -169,7 +170,10 @@ def _held(size: int | None) -> str:
 
 
 def _documents(text: str, count: int) -> list[dict[str, Any]]:
-    """The JSON objects that the client's programs printed one after the other."""
+    """Return the JSON objects that the client's programs printed one after the other.
+
+    Raises WorkloadFailed if there are none, and OutputUnreadable if they are not `count` valid objects.
+    """
     found: list[dict[str, Any]] = []
     decoder, place = json.JSONDecoder(), 0
     try:

@@ -1,9 +1,9 @@
-"""The workload `nix`: a closure of many small and some large paths, copied by the real Nix from a binary cache over HTTP.
+"""The workload `nix`: the real Nix copies a closure of many small and some large paths from a binary cache over HTTP.
 
-Facts about Nix 2.8 that decide this: given the root of a closure it asks for each path's `.narinfo` and `.nar` itself;
-paths made from their content are taken without a signature, so every path here is the output of a derivation, as packages
-are; what it learned of a cache it keeps in its home, so its home is as short-lived as its store; it tries again by itself
-when a transfer fails, and says so.
+It relies on these facts about Nix 2.8. Given the root of a closure, Nix asks for each path's `.narinfo` and `.nar`
+itself. It accepts content-addressed paths without a signature, so every path here is the output of a derivation, as
+packages are. It stores in its home what it learned about a cache, so the home is removed together with the store. It
+retries by itself when a transfer fails, and prints that.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tunnelmark.workloads.base import Asset, Endpoints, Program, Reading, Traffi
 _SERVER, _CLIENT = "server", "client"
 _ASSET = "nix-cache"
 _PORT, _TLS_PORT = 8080, 8443
-_LARGE_EVERY = 20  # of so many paths the last is large
-_LARGE_SHARE = 0.75  # of all bytes, in the large paths
-_FAN = 4  # how many paths a path refers to: the closure is a tree, some four deep with a few hundred paths
-_EXPECTED = 40_000_000  # bytes/s that the plan reckons with
-_GRACE_S = 10.0  # what looking at what arrived may take
+_LARGE_EVERY = 20  # the last of each so many paths is large
+_LARGE_SHARE = 0.75  # the share of all bytes that the large paths hold
+_FAN = 4  # how many paths a path refers to: the closure is a tree, about four levels deep for a few hundred paths
+_EXPECTED = 40_000_000  # bytes/s: the rate from which the plan estimates the window
+_GRACE_S = 10.0  # more seconds, to count the paths that arrived
 _TIMED_OUT = ("124", "137")  # the exit codes of timeout(1)
 
 _SETTINGS = """
@@ -109,10 +109,10 @@ _LOGGED = re.compile(r"^(\d+\.\d+) (\d+) (\S+) (\S+) (\S+) (\d+) (\d+) (\d+) (\d
 
 
 class NixOptions(Options):
-    """`size` is that of the data in all `paths`, of which one in twenty is large and holds most of it.
+    """`size` is the size of the data in all `paths` together. One path in twenty is large; these hold most of the data.
 
-    `connections` is how many Nix opens at most, 25 unless set. With `tls` they are HTTP/2. `timeout` is how long the
-    copy may take: on a bad link it can be minutes.
+    `connections` is the largest number of connections that Nix opens. With `tls` they carry HTTP/2. `timeout` is how long
+    the copy may take: on a bad link it can take minutes.
     """
 
     paths: Annotated[int, Field(ge=1, le=5000)] = 400
@@ -128,7 +128,7 @@ class NixOptions(Options):
         return self
 
     def sizes(self) -> tuple[int, ...]:
-        """The bytes of data in each path."""
+        """Return the bytes of data in each path, in the order of the paths."""
         large = self.paths // _LARGE_EVERY
         if not large:
             return (int(self.size / self.paths),) * self.paths
@@ -159,7 +159,7 @@ class _Request:
 
 
 def _assets(options: NixOptions) -> tuple[Asset, ...]:
-    """A signed binary cache of the closure, with its public key and the path of its root."""
+    """Return the asset: a signed binary cache of the closure, its public key, and the store path of its root."""
     sizes = options.sizes()
     return (
         Asset(
@@ -181,7 +181,7 @@ def _traffic(ends: Endpoints, options: NixOptions) -> Traffic:
     """The server is on the source, so that the bytes go from source to target as in every workload."""
     asset, port = ends.assets[_ASSET], _TLS_PORT if options.tls else _PORT
     settings, store, home = (ends.folder / name for name in ("nix", "store", "home"))
-    # What a trial before this one has left on the same node must be neither had nor known.
+    # Nix must neither have nor know anything that an earlier trial left on the same node.
     setup: tuple[Command | CopyFile, ...] = (Command(ends.target, ("rm", "-rf", str(store), str(home))),)
     tls, env = None, {}
     if options.tls:
@@ -255,7 +255,10 @@ def _read(outputs: dict[str, str], options: NixOptions) -> Reading:
 
 
 def _requests(log: str) -> tuple[_Request, ...]:
-    """The requests that the server logged; OutputUnreadable if there is none, or a line is none."""
+    """Return the requests that the server logged.
+
+    Raises OutputUnreadable if there are none, or if a line is not a request.
+    """
     requests = []
     for line in log.splitlines():
         if (found := _LOGGED.match(line)) is None:

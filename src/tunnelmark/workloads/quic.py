@@ -1,7 +1,7 @@
-"""The workload `quic`: connection establishment, first byte and goodput of QUIC by tunnelmark-quic, as qperf measures them.
+"""The workload `quic`: the time to connect, the time to the first byte, and the goodput of QUIC (tunnelmark-quic).
 
-The client downloads, as the QUIC perf protocol has it. The server is on the source and the client on the target, so that
-the bulk flows from source to target as in the other workloads.
+They are measured as qperf measures them. The client downloads, as in the QUIC perf protocol. The server runs on the
+source and the client on the target, so that the data flow from source to target as in the other workloads.
 """
 
 from __future__ import annotations
@@ -26,22 +26,23 @@ SERVER, CLIENT = "server", "client"
 
 _PORT = 4433
 _BUFFER = 4 * 1024 * 1024
-"""Bytes of receive buffer to ask for: a receiver that waits for its core must not lose what arrives meanwhile."""
+"""The receive buffer to ask for, in bytes: a receiver that waits for its core must not lose packets meanwhile."""
 
-_STEP_S = 0.1  # from one look of the programs to the next
+_STEP_S = 0.1  # seconds from one line of figures to the next
 _PATIENCE_S = (
-    40.0  # for the connections, because one may need the sixth probe of RFC 9002 (6.2), 31 s after the first, and
+    40.0  # to connect: a connection may need the sixth probe of RFC 9002 (6.2), 31 s after the first
 )
-_PATIENCE_EACH_S = 2.0  # more for each: a second of QUIC's first timeout, and two round trips over a satellite
-_AFTERWARDS_S = 5.0  # that the client waits for what is under way after the download
+_PATIENCE_EACH_S = 2.0  # more for each connection: QUIC's first timeout (1 s), and two round trips by satellite
+_AFTERWARDS_S = 5.0  # seconds that the client waits after the download for packets under way
 _GRACE_S = 5.0
 
 
 class QuicOptions(Options):
-    """`handshakes` are separate connections that are timed before the download; `connections` then download at once.
+    """`handshakes`: the number of connections that are timed before the download, one after the other.
 
-    `warmup` is the part of `duration` that is not measured: QUIC's slow start. `gso` lets the programs hand several
-    datagrams to the kernel in one call (UDP GSO).
+    `connections`: the number of connections that then download at the same time.
+    `warmup`: the first part of `duration`, which is not measured, because of QUIC's slow start.
+    `gso`: lets the programs hand several datagrams to the kernel in one call (UDP GSO).
     """
 
     duration: Annotated[DurationText, Field(le=3600), OfPath("transfer")] = Duration(2)
@@ -59,7 +60,7 @@ class QuicOptions(Options):
 
 
 class _Said(BaseModel):
-    """A part of the JSON of tunnelmark-quic; crates/quic/src/report.rs says what all of it means."""
+    """The base of all parts of tunnelmark-quic's JSON; crates/quic/src/report.rs explains all fields."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -203,7 +204,7 @@ def _read(outputs: dict[str, str], options: QuicOptions) -> Reading:
 
 
 def _inside(looks: Sequence[_Looks], options: QuicOptions, name: str) -> tuple[_Looks, ...]:
-    """The looks from the end of the warm-up to the end of the download; each may be half a step late or early."""
+    """Return the lines of figures from the end of the warm-up to the end of the download, give or take half a step."""
     late = _STEP_S / 2
     inside = tuple(look for look in looks if options.warmup - late <= look.time < options.duration + late)
     if len(inside) < 2 or inside[-1].time - inside[0].time < (options.duration - options.warmup) / 2:
@@ -215,7 +216,7 @@ def _inside(looks: Sequence[_Looks], options: QuicOptions, name: str) -> tuple[_
 
 
 def _raise_if_failed(text: str) -> None:
-    """WorkloadFailed if the client says so in its JSON."""
+    """Raise WorkloadFailed if the client reports an error in its JSON."""
     try:
         failed = _Failed.model_validate_json(text)
     except ValidationError:
@@ -227,7 +228,7 @@ def _raise_if_failed(text: str) -> None:
 
 
 def _report(outputs: dict[str, str], name: str, kind: type[_Report]) -> _Report:
-    """What that side printed; OutputUnreadable if it is not its report."""
+    """Return the report that one side printed. Raises OutputUnreadable if it has another form."""
     text = outputs.get(name, "")
     if not text.strip():
         raise OutputUnreadable(f"{PROGRAM}'s {name} printed nothing", hint="see its stderr in the raw output")
@@ -245,7 +246,7 @@ def _report(outputs: dict[str, str], name: str, kind: type[_Report]) -> _Report:
 
 
 def _drift(arrived: Sequence[_Arrived]) -> float:
-    """Goodput of the window's second half above that of its first, in per cent of their mean."""
+    """Return by how much the goodput of the window's second half exceeds that of the first, in per cent of their mean."""
     middle = arrived[len(arrived) // 2]
     first, second = (
         (after.bytes - before.bytes) / (after.time - before.time)

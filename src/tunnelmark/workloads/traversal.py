@@ -1,7 +1,8 @@
-"""Which path a VPN finds between two nodes, and when: pings of 1,000 bytes from the moment on in which it answers.
+"""The workload `traversal`: which path a VPN finds between two nodes, and when.
 
-Through routers that translate addresses or filter, a VPN may begin with a relay and go directly later, or never. The collector
-`path` sees from the underlay which way the pings take; `ping` counts those that were lost meanwhile.
+Pings of 1,000 bytes run from the moment at which the VPN answers. Through routers that translate addresses or filter, a
+VPN may begin with a relay and switch to the direct path later, or never. The collector `path` observes in the underlay
+which path the pings take. The lost pings are counted from ping's output.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ METRICS = (
     Metric("lost", "%", "pings without an answer", "lower", "difference", feels="counts"),
 )
 _INTERVAL = 0.02  # seconds: the kernel's tick makes it up to 24 ms
-_SIZE = 1000  # bytes of a ping: more than a VPN's own packets, and whole with every VPN's MTU
+_SIZE = 1000  # payload bytes of a ping: more than a VPN's own packets have, and no VPN's MTU splits it
 _LONGEST = int(_ping.SEQUENCE_NUMBERS * _INTERVAL)  # whole seconds
 
 
 class TraversalOptions(Options):
-    """`duration`: a path that is found later is not seen."""
+    """`duration` is how long the pings run; a path that is found later is not seen."""
 
-    # Bounds must follow the type that parses: those of a `Field` that is the default come before it, and it replaces them.
+    # The bounds must follow the parsing type. Bounds of a `Field` given as the default precede it and would be replaced.
     duration: Annotated[
         WholeSeconds,
         Field(ge=2, le=_LONGEST, description=f"whole seconds from '2 s' to '{_LONGEST} s', such as '20 s'"),
@@ -45,7 +46,10 @@ class TraversalOptions(Options):
 
 
 def traffic(ends: Endpoints, options: TraversalOptions) -> Traffic:
-    """One ping, from end to end, which is interrupted at the end: with a deadline of its own it would end at the first ICMP error."""
+    """Return one ping from source to target that gets SIGINT at the end.
+
+    With a deadline of its own, ping would end at the first ICMP error.
+    """
     seconds = float(options.duration)
     limit = ("timeout", "--foreground", "--signal=INT", f"{seconds:.0f}")
     argv = ("ping", "-n", "-D", "-i", f"{_INTERVAL:g}", "-s", str(_SIZE), str(ends.target_address))
@@ -54,7 +58,7 @@ def traffic(ends: Endpoints, options: TraversalOptions) -> Traffic:
 
 
 def read(outputs: dict[str, str], options: TraversalOptions) -> Reading:
-    """How many pings were lost; the rest is the collector's to say."""
+    """Return the share of pings that were lost; the path itself is read by the collector."""
     probes = _ping.read(outputs.get("client", ""), options.duration)
     lost = 100 * probes.lost / (probes.lost + len(probes.answers))
     return Reading((Sample("lost", lost),), float(options.duration), 0.0)

@@ -1,7 +1,8 @@
-"""The workload `udp-search`: the highest rate of UDP datagrams within bounds of loss, by sizes, from source to target.
+"""The workload `udp-search`: the highest UDP rate from source to target whose loss stays within a bound.
 
-RFC 2544's throughput is the highest rate at which nothing is lost; a bound such as 0.1 % is what RFC 8219 and common
-practice add. `tunnelmark-probe` searches, and says only rates that a longer trial at that very rate confirmed.
+It searches for each datagram size and each bound. RFC 2544's throughput is the highest rate without any loss; RFC 8219
+and common practice add bounds such as 0.1 %. `tunnelmark-probe` searches, and reports only rates that a longer trial at
+the same rate has confirmed.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from tunnelmark.units import Duration, Share
 from tunnelmark.workloads import _probe
 from tunnelmark.workloads.base import Endpoints, Reading, Traffic, Workload
 
-_ASCENT_S = 3.0  # of the ascent, which finds about what the path carries: some eight trials of 0.1 s
-_TRIALS = 12  # short ones that a search takes, as a rule; a bound more takes about two
-_WAIT_S = 0.15  # for stragglers, per trial on average
-_LONGEST_S = 30.0  # that the search for one bound at one size may take on a bad path
+_ASCENT_S = 3.0  # seconds of the ascent, some eight trials of 0.1 s, which finds roughly the rate that the path carries
+_TRIALS = 12  # short trials that a search usually takes; each further bound takes about two more
+_WAIT_S = 0.15  # average seconds in each trial to wait for late datagrams
+_LONGEST_S = 30.0  # more seconds that the search for one bound at one size may take on a bad path
 _GRACE_S = 30.0
 
 
 class UdpSearchOptions(Options):
-    """`sizes` are payloads in bytes, `full` the largest that leaves in one packet; `loss` the bounds.
+    """`sizes` are payloads in bytes; `full` is the largest payload that fits one packet. `loss` are the bounds.
 
-    `trial` is how long a rate is tried, `confirm` how long the one that is reported. The search at a size ends when the
-    lowest rate that fails is at most `resolution` above the highest that passes.
+    `trial` is how long each rate is tried. `confirm` is how long the trial of the reported rate takes. The search at a
+    size ends when the lowest rate that fails is at most `resolution` (a share) above the highest rate that passes.
     """
 
     sizes: Annotated[
@@ -57,7 +58,10 @@ class _Found(_probe.Line):
 
 
 def _metrics(options: UdpSearchOptions) -> tuple[Metric, ...]:
-    """Rates by size and bound; judged are bits at the largest size and packets at the smallest, at the widest bound."""
+    """Return the metrics of all sizes and bounds.
+
+    The primary ones are bit/s at the largest size and packets/s at the smallest, both at the widest bound.
+    """
     by_size = sorted(options.sizes, key=lambda size: (size == "full", size if size != "full" else 0))
     widest = max(options.loss)
     return tuple(
@@ -163,7 +167,7 @@ def _read(outputs: dict[str, str], options: UdpSearchOptions) -> Reading:
 
 
 def _of_search(found: _Found, size: int | str, loss: Share) -> list[Sample]:
-    """What one search found; its rate is 0 if not even the lowest passed, as RFC 2544's throughput is then."""
+    """Return one search's samples. The rate is 0 if even the lowest rate failed, as RFC 2544's throughput is then."""
     rate = 0.0 if found.confirmed is None else found.confirmed.offered
     samples = [
         Sample(_name("packets", size, loss), rate),

@@ -1,9 +1,9 @@
-"""The workload `video`: a clip sent once over RIST at a constant rate; which packets came in time, and what was seen.
+"""The workload `video`: sends a clip once over RIST at a constant rate; which packets came in time, and how it looked.
 
-Facts about ffmpeg 5.1 that decide this: copied as it is, a transport stream goes out in a burst a frame and without its
-filling, so it is sent with `muxrate` and paced by the protocol udp; the muxer begins at 1.4 s whatever went in, so what is
-received has the clip's own times and frames are compared by time, also when the first pictures were lost; the demuxer
-`data` hands on what it reads byte for byte; an ffmpeg that waits for a datagram which never comes ends at the second signal.
+It relies on these facts about ffmpeg 5.1. If a transport stream is copied as it is, ffmpeg sends each frame as a burst
+and leaves out the filling; so it is sent with `muxrate`, and the protocol udp paces it. The muxer's times always begin at
+1.4 s; so the received stream has the clip's own times, and frames are compared by time, even if the first pictures were
+lost. The demuxer `data` passes on the bytes unchanged. An ffmpeg that waits for a datagram ends at the second signal.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from tunnelmark.workloads._nginx import at
 from tunnelmark.workloads.base import Asset, Endpoints, Program, Reading, Traffic, Workload
 
 DATAGRAM = 7 * 188
-"""Bytes of a datagram's payload: seven packets of the transport stream, as is usual."""
+"""Bytes of a datagram's payload: seven packets of the transport stream, as usual."""
 
 _CLIENT, _SENDER, _RECEIVER, _RECORDER = "client", "sender", "receiver", "recorder"
 _ASSET = "video-clip"
-_PORT, _IN_PORT, _OUT_PORT = 40052, 45000, 45001  # RIST's, and on loopback the sender's input, the receiver's output
+_PORT, _IN_PORT, _OUT_PORT = 40052, 45000, 45001  # RIST's own; on loopback: the sender's input, the receiver's output
 _FRAMES_PER_S = 30
-_BEGIN_S = 1.4  # the time of the first picture in a transport stream of ffmpeg's
-_REST_S = 3 * _rist.STEP_MS / 1e3  # after the last packet has left the buffer: until it is in a line of statistics
+_BEGIN_S = 1.4  # seconds: the time of the first picture in a transport stream that ffmpeg wrote
+_REST_S = 3 * _rist.STEP_MS / 1e3  # seconds after the last packet has left the buffer until the statistics count it
 _GRACE_S = 10.0
-_CATCH_UP = 1.1  # times the rate: what ffmpeg sends at when it is late, or else spreads the packets of a frame with
-_BEHIND = 1.1  # of the clip's own length: what takes longer was not sent at the rate that was asked for
-_BEHIND_S = 0.5  # to start ffmpeg on a busy machine
-_PICTURE_PATIENCE = (20.0, 2.0)  # seconds that decoding and comparing may take, and for each second of the clip
-_DECODABLE = 90.0  # % of packets from which on a clip that shows no picture is a fault of ours
+_CATCH_UP = 1.1  # times the rate: how fast ffmpeg sends the packets of a frame, and catches up when it is late
+_BEHIND = 1.1  # times the clip's length: if sending takes longer, it was not sent at the configured rate
+_BEHIND_S = 0.5  # more seconds, to start ffmpeg on a busy machine
+_PICTURE_PATIENCE = (20.0, 2.0)  # seconds that decoding and comparing may take: fixed, and per second of the clip
+_DECODABLE = 90.0  # %: if at least so many packets came and no picture is seen, the fault is in this program
 
 _TS = ("-f", "mpegts", "-pcr_period", "20")
 
@@ -92,10 +92,10 @@ def _kept(buffer: Duration) -> Duration:
 
 
 class VideoOptions(Options):
-    """`duration` and `rate` are the clip's, and the rate that of its whole transport stream.
+    """`duration` is the clip's length, and `rate` the rate of its whole transport stream.
 
-    `buffer` is how long sender and receiver keep packets, and so the delay at which the viewer watches: what has not come
-    by then is lost. Without `picture` the clip is not compared after the transmission.
+    `buffer` is how long sender and receiver keep packets, and so the delay at which the viewer watches. A packet that has
+    not come by then is lost. Without `picture` the received clip is not compared with the original.
     """
 
     duration: Annotated[WholeSeconds, Field(ge=2, le=300), OfPath("cuts")] = Duration(6)
@@ -131,8 +131,9 @@ def _metrics(options: VideoOptions) -> tuple[Metric, ...]:
 
 
 def _assets(options: VideoOptions) -> tuple[Asset, ...]:
-    """A clip of moving test pictures whose stream has the asked rate all the time; all of it scrolls, or SSIM would not
-    see much of a frozen picture.
+    """Return the asset: a clip of moving test pictures whose stream has exactly the configured rate all the time.
+
+    The whole picture scrolls; otherwise SSIM would hardly change when the picture freezes.
     """
     video = int(options.rate * 10 / 11)  # the rest is the transport stream's own headers, and filling
     encode = (
@@ -239,7 +240,10 @@ def _read(outputs: dict[str, str], options: VideoOptions) -> Reading:
 
 
 def _offered(outputs: dict[str, str], options: VideoOptions) -> tuple[int, float]:
-    """How many packets the clip had, and how many seconds sending them took; raises unless they were really sent."""
+    """Return how many packets the clip has, and how many seconds sending took.
+
+    Raises WorkloadFailed unless all were really sent, and OutputUnreadable if the client did not say so.
+    """
     text = outputs.get(_CLIENT, "")
     clip, sent = _CLIP.search(text), _SENT.search(text)
     if clip is None or sent is None:
@@ -259,7 +263,7 @@ def _offered(outputs: dict[str, str], options: VideoOptions) -> tuple[int, float
 
 
 def _seen(text: str, quality: float, options: VideoOptions) -> list[Sample]:
-    """How the picture was: by the comparison with the clip that was made after the transmission."""
+    """Return the samples of the picture, from the comparison with the clip after the transmission."""
     frames, length = options.duration * _FRAMES_PER_S, float(options.duration)
     compared = _COMPARED.search(text)
     if compared is None:
@@ -274,8 +278,8 @@ def _seen(text: str, quality: float, options: VideoOptions) -> list[Sample]:
                 f"ffmpeg compared {len(likeness)} of {frames:.0f} frames and ended with code {compared[1]}",
                 hint="this reader knows ffmpeg 5.1; see the recorder's raw output",
             )
-        return [Sample("ssim", 0.0), Sample("frozen", length), Sample("freezes", 1.0)]  # not a picture all the time
-    dark = frames - len(likeness)  # frames of the clip before the first picture, which are like nothing
+        return [Sample("ssim", 0.0), Sample("frozen", length), Sample("freezes", 1.0)]  # no picture at any time
+    dark = frames - len(likeness)  # frames before the first picture; their likeness counts as 0
     freezes = _freezes(text, _BEGIN_S + length)
     return [
         Sample("ssim", sum(likeness) / frames),
@@ -285,7 +289,7 @@ def _seen(text: str, quality: float, options: VideoOptions) -> list[Sample]:
 
 
 def _freezes(text: str, end: float) -> list[float]:
-    """The seconds of each freeze; one without an end lasted to the clip's."""
+    """Return the seconds of each freeze; a freeze without an end lasts until `end`, the end of the clip."""
     lengths, begin = [], None
     for which, moment in (*_FREEZE.findall(text), ("end", str(end))):
         if which == "start":
