@@ -1,1 +1,1 @@
-"""One file a VPN: from a mesh to a Deployment, as plain data. Pure: nothing is started here."""
+"""One module for each VPN: it turns a mesh into a Deployment, which is plain data. Pure: it starts nothing."""

@@ -1,4 +1,4 @@
-"""Nebula: a mesh over UDP with certificates from an own CA; a lighthouse knows where nodes are."""
+"""Nebula: a mesh over UDP with certificates from a CA of its own; a lighthouse knows the underlay addresses of nodes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ VERSION_PATTERN = r"Version: v?(\S+)"
 
 
 class NebulaOptions(Options):
-    """`build` names another version; `relay` lets nodes reach each other only through the relay's node; `punch` opens the way
-    through address translation (as shipped it is off, and the makers' example turns it on).
+    """`build` names another version than the packaged one.
+
+    `relay`: nodes reach each other only through the relay's node.
+    `punch`: punches holes through address translation (it is off as shipped; the makers' example turns it on).
     """
 
     build: Literal["1.10"] | None = None
@@ -27,14 +29,14 @@ class NebulaOptions(Options):
 
 
 def _lighthouse(mesh: Mesh, options: NebulaOptions) -> MeshNode:
-    """The node that runs the lighthouse: the hub, or the relay if `relay` is set, so that nodes need only one reachable address."""
+    """Return the lighthouse's node: the hub, or with `relay` the relay, so that nodes need to reach only one address."""
     return mesh.relay if options.relay else mesh.hub
 
 
 def _ways(lighthouse: MeshNode, is_lighthouse: bool) -> dict[str, Any]:
-    """What makes nodes use the relay: they accept its underlay address only, whatever others they learn.
+    """Return the settings that make nodes use the relay: they accept no underlay address but the relay's.
 
-    The makers' own `remote_allow_list` does to handshakes what a firewall between the nodes would do.
+    The makers' own `remote_allow_list` has the same effect on handshakes as a firewall between the nodes.
     """
     if is_lighthouse:
         return {"relay": {"am_relay": True}}
@@ -44,7 +46,7 @@ def _ways(lighthouse: MeshNode, is_lighthouse: bool) -> dict[str, Any]:
 
 
 def _config(mesh: Mesh, host: MeshNode, options: NebulaOptions) -> str:
-    """A node's configuration; JSON is YAML, which is what nebula reads."""
+    """Return a node's configuration as JSON; nebula reads YAML, which includes JSON."""
     anyone = [{"port": "any", "proto": "any", "host": "any"}]
     lighthouse = _lighthouse(mesh, options)
     address = str(lighthouse.overlay.ip)
@@ -88,7 +90,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: NebulaOptions) -> Deployment:
-    """The lighthouse listens before any node reports to it; a handshake that is lost costs 0.1 to 0.5 s."""
+    """The lighthouse starts before the other nodes, which report to it; a lost handshake would cost 0.1 to 0.5 s."""
     lighthouse = _lighthouse(mesh, options)
     return Deployment(
         overlays=mesh.overlays(INTERFACE),

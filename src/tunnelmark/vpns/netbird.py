@@ -1,7 +1,7 @@
 """NetBird with servers of its own: management and signal on the hub; its relay, STUN and TURN on the relay's node.
 
-Clients find all but STUN and TURN at 443 over TLS, behind Caddy, as in its makers' getting-started-with-zitadel.sh.
-nginx will not do (docs/findings/netbird-behind-nginx.md).
+Clients reach all but STUN and TURN at port 443 with TLS, behind Caddy, as in its makers' getting-started-with-zitadel.sh.
+nginx does not work here (docs/findings/netbird-behind-nginx.md).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from tunnelmark.vpns import _coturn
 from tunnelmark.vpns._certificate import self_signed, trust
 from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
-INTERFACE = "wt0"  # its own choice
-HTTPS = 443  # where clients find these three
-MANAGEMENT, SIGNAL, RELAY = 33073, 10000, 33080  # as in its infrastructure_files
+INTERFACE = "wt0"  # NetBird's default
+HTTPS = 443  # where clients reach management, signal and relay
+MANAGEMENT, SIGNAL, RELAY = 33073, 10000, 33080  # as in NetBird's infrastructure_files
 KEYS = 8000  # where the identity provider's public keys are served
 AUDIENCE = "tunnelmark"
-SOCKET = UnixSocket(PurePosixPath("/var/run/netbird.sock"))  # where the daemon serves its commands
-# Seconds. Offers come up to 51 s apart by then (client/internal/peer/guard), and one fails if the only candidate, that of TURN, is
-# there before its agent: it is dropped ("ICE Agent is not initialized yet", client/internal/peer/worker_ice.go).
+SOCKET = UnixSocket(PurePosixPath("/var/run/netbird.sock"))  # through which the daemon takes commands
+# Seconds. By then offers come up to 51 s apart (client/internal/peer/guard). An offer fails if its only candidate, that of
+# TURN, comes before the agent: it is dropped ("ICE Agent is not initialized yet", client/internal/peer/worker_ice.go).
 TURN_RECOVERY = 90.0
-LIFE = 86400  # seconds that a setup key is valid; it may not be less
+LIFE = 86400  # seconds that a setup key is valid; NetBird accepts no shorter life
 
 _SETUP = """\
 import json, os, sys, urllib.request
@@ -55,7 +55,7 @@ if not os.path.exists(path):
 
 
 class NetBirdOptions(Options):
-    """`path`: directly between nodes where possible, as shipped, or only through NetBird's own relay (`relay`) or TURN (`turn`)."""
+    """`path`: `direct` goes directly where possible, as shipped; `relay` only through NetBird's relay, `turn` through TURN."""
 
     path: Literal["direct", "relay", "turn"] = "direct"
 
@@ -65,18 +65,18 @@ FORCED = {
     "relay": {"NB_FORCE_RELAY": "true"},  # client/internal/peer/conn.go
     "turn": {"NB_ICE_FORCE_RELAY_CONN": "true"},  # client/internal/peer/ice/env.go
 }
-"""By which variables a client is kept to a path."""
+"""The environment variables that keep a client to a path."""
 
 
 def _text(raw: bytes) -> str:
-    """Base64 as JSON web tokens have it (RFC 7515 section 2)."""
+    """Return `raw` in base64 as JSON web tokens use it (RFC 7515 section 2)."""
     return urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def _identity(issuer: str) -> tuple[str, str]:
-    """The public keys of an identity provider, and a token of its for the owner of the network (RFC 7517, RFC 7519).
+    """Return an identity provider's public keys, and its token for the network's owner (RFC 7517, RFC 7519).
 
-    NetBird's management asks for one, but only ever looks at its keys.
+    NetBird's management requires an identity provider, but only ever reads its keys.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     point = key.public_key().public_numbers()
@@ -91,7 +91,7 @@ def _identity(issuer: str) -> tuple[str, str]:
 
 
 def _management(mesh: Mesh, options: NetBirdOptions, issuer: str, secret: str, user: _coturn.TurnUser) -> str:
-    """What its management.json.tmpl has. Clients that know NetBird's own relay never ask TURN (worker_ice.go)."""
+    """Return management.json, as NetBird's template has it; clients that know its relay never use TURN (worker_ice.go)."""
     hub, place = mesh.hub, mesh.relay.endpoint(_coturn.PORT)
     turn = {"Proto": "udp", "URI": f"turn:{place}", "Username": user.name, "Password": user.password}
     relay = {"Addresses": [_relay_url(mesh)], "CredentialsTTL": "24h", "Secret": secret}
@@ -137,7 +137,7 @@ https://{address}:{port} {{
 
 
 def _ways(mesh: Mesh, options: NetBirdOptions) -> dict[MeshNode, dict[str, str]]:
-    """By node: where Caddy leads by the path that clients ask for."""
+    """Return for each node to which server Caddy forwards a request, by the path of its URL."""
     ways = {
         mesh.hub: {
             "/management.ManagementService/*": f"h2c://127.0.0.1:{MANAGEMENT}",
@@ -150,7 +150,7 @@ def _ways(mesh: Mesh, options: NetBirdOptions) -> dict[MeshNode, dict[str, str]]
 
 
 def _https(mesh: Mesh, options: NetBirdOptions) -> tuple[File, ...]:
-    """The files of Caddy, wherever it is, and a certificate that all nodes trust."""
+    """Return the files of Caddy for each node on which it runs, and a certificate that all nodes trust."""
     ways = _ways(mesh, options)
     certificate, private = self_signed("tunnelmark", [host.underlay for host in ways])
     pem = certificate.public_bytes(Encoding.PEM).decode()
@@ -173,7 +173,7 @@ def _caddy(host: MeshNode) -> Daemon:
 
 
 def _servers(mesh: Mesh, options: NetBirdOptions) -> tuple[Daemon, ...]:
-    """Keys, signal and relays, before the management, which asks for the keys at once."""
+    """Return the servers that start before the management: it fetches the identity provider's keys at once."""
     hub, relay = mesh.hub, mesh.relay
     keys = (
         "python3",
@@ -187,7 +187,7 @@ def _servers(mesh: Mesh, options: NetBirdOptions) -> tuple[Daemon, ...]:
     )
     signal = ("netbird-signal", "run", "--port", str(SIGNAL), "--log-file", "console", "--metrics-port", "9091")
     listen = ("netbird-relay", "-l", f"127.0.0.1:{RELAY}", "-e", _relay_url(mesh), "--metrics-port", "9092")
-    from_file = 'NB_AUTH_SECRET=$(cat "$0") exec "$@"'  # its only other way is the command line
+    from_file = 'NB_AUTH_SECRET=$(cat "$0") exec "$@"'  # otherwise the relay takes it only on the command line
     own = relay.daemon("relay", "sh", "-c", from_file, relay.path("secret"), *listen, ready=TcpPort(RELAY))
     return (
         hub.daemon("keys", *keys, ready=TcpPort(KEYS)),
@@ -203,7 +203,7 @@ def deploy(mesh: Mesh, options: NetBirdOptions) -> Deployment:
     hub, relay = mesh.hub, mesh.relay
     issuer, secret, user = f"http://{hub.endpoint(KEYS)}", secrets.token_hex(16), _coturn.TurnUser.fresh()
     keys, token = _identity(issuer)
-    # Kernel modules are the machine's: NetBird would load WireGuard's (client/iface/device/kernel_module_linux.go).
+    # NetBird would load WireGuard's kernel module, on the whole machine (client/iface/device/kernel_module_linux.go).
     env = {"NB_WG_KERNEL_DISABLED": "true", **FORCED[options.path]}
     flags = ("--config", hub.path("management.json"), "--port", str(MANAGEMENT), "--log-file", "console")
     management = ("netbird-management", "management", *flags, "--disable-anonymous-metrics")
@@ -218,11 +218,11 @@ def deploy(mesh: Mesh, options: NetBirdOptions) -> Deployment:
 
     def client(host: MeshNode) -> Daemon:
         config = ("-c", host.path("client.json"), "--log-file", "console", "service", "run")
-        state = {"NB_DNS_STATE_FILE": host.path("state.json")}  # the only name for where its state is kept
+        state = {"NB_DNS_STATE_FILE": host.path("state.json")}  # the only variable that sets where it keeps its state
         return host.daemon("netbird", "netbird-client", *config, ready=SOCKET, env=env | state | trust(host))
 
     def up(host: MeshNode) -> Command:
-        # Once: a daemon that is started again connects by itself, and is interrupted in it by the command.
+        # Only once: a restarted daemon connects by itself, and the command would interrupt that.
         once = 'test -e "$0" || { "$@" && : > "$0"; }'
         words = ("netbird-client", "up", "-m", f"https://{hub.endpoint(HTTPS)}", "--setup-key-file", host.path("key"))
         return host.command("sh", "-c", once, host.path("joined"), *words, timeout=40)
@@ -254,7 +254,7 @@ def deploy(mesh: Mesh, options: NetBirdOptions) -> Deployment:
 
 
 def _direct(mesh: Mesh, host: MeshNode) -> CommandSucceeds:
-    """Whether the node says that it has a direct path to every other."""
+    """Return the condition that the node reports a direct path to every other node."""
     script = 'test "$(netbird-client status --detail | grep -c "Connection type: P2P")" -eq "$0"'
     return host.succeeds("sh", "-c", script, str(len(mesh.hosts) - 1))
 

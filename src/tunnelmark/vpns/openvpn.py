@@ -17,22 +17,23 @@ PORT = 1194
 
 
 class OpenVpnOptions(Options):
-    """`cipher` of the data (as shipped: AES-256-GCM comes first), and `proto`, what carries it."""
+    """`cipher` encrypts the data (as shipped, AES-256-GCM comes first); `proto` is the protocol that carries them."""
 
     cipher: Literal["AES-256-GCM", "CHACHA20-POLY1305"] = "AES-256-GCM"
     proto: Literal["udp", "tcp"] = "udp"
 
 
 def overhead(options: OpenVpnOptions) -> int:
-    """Over UDP the headers of IPv4 and UDP, opcode with peer ID, packet number and tag (openvpn: doc/protocol overview, ssl.h, crypto.h).
+    """Return the bytes that OpenVPN adds to each packet over IPv4.
 
-    Over TCP packets are a stream, and the kernel cuts it to what fits.
+    Over UDP: the headers of IPv4 and UDP, opcode with peer ID, packet number and tag (openvpn: doc/protocol overview,
+    ssl.h, crypto.h). Over TCP it is 0: packets are a stream, which the kernel cuts into segments that fit.
     """
     return 20 + 8 + 4 + 4 + 16 if options.proto == "udp" else 0
 
 
 def _common(mesh: Mesh, host: MeshNode, options: OpenVpnOptions, role: str) -> str:
-    """What a server and a client both say; `proto` is of the underlay's kind, and with TCP of their role."""
+    """Return the settings that server and client share; `proto` names the underlay's IP version, and with TCP the role."""
     proto = f"{options.proto}{host.underlay.version}" + (f"-{role}" if options.proto == "tcp" else "")
     return f"""\
 dev {host.interface(INTERFACE)}
@@ -47,7 +48,7 @@ verb 3
 
 
 def _identity(host: MeshNode) -> tuple[str, str]:
-    """A fresh self-signed certificate with its key, as a config's inline blocks, and its SHA-256 fingerprint."""
+    """Return a new self-signed certificate with its key, as inline blocks of a config, and its SHA-256 fingerprint."""
     certificate, private = self_signed(host.name)
     public = certificate.public_bytes(Encoding.PEM).decode()
     return f"<cert>\n{public}</cert>\n<key>\n{private}</key>\n", certificate.fingerprint(hashes.SHA256()).hex(":")
@@ -59,7 +60,7 @@ def _server(mesh: Mesh, fingerprints: tuple[str, ...], options: OpenVpnOptions) 
     config += f"mode server\ntls-server\ndh none\nlocal {hub.underlay}\nport {hub.port(PORT)}\n"
     config += f'ifconfig {hub.overlay.ip} {hub.overlay.netmask}\npush "topology subnet"\n'
     config += f"client-config-dir {hub.dir / 'clients'}\nccd-exclusive\n"
-    # As OpenVPN's own sample server.conf has them; it says that the second is for UDP only.
+    # Both are from OpenVPN's sample server.conf, which says that the second is for UDP only.
     config += "keepalive 10 120\n" + ("explicit-exit-notify 1\n" if options.proto == "udp" else "")
     config += "client-to-client\n" if len(mesh.hosts) > 2 else ""
     return config + "<peer-fingerprint>\n" + "\n".join(fingerprints) + "\n</peer-fingerprint>\n"
@@ -70,7 +71,7 @@ def _daemon(host: MeshNode, ready: UdpPort | TcpPort | None = None) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: OpenVpnOptions) -> Deployment:
-    """Clients start once the server's port is bound: a lost first packet is sent again after 2 s only."""
+    """Clients start once the server's port is bound, because a lost first packet is repeated only after 2 s."""
     hub = mesh.hub
     blocks, fingerprints = zip(*(_identity(host) for host in mesh.hosts), strict=True)
     client = f"client\nnobind\nremote {hub.underlay} {hub.port(PORT)}\npeer-fingerprint {fingerprints[0]}\n"

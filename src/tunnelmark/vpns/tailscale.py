@@ -1,6 +1,7 @@
-"""Tailscale with its own control server (headscale, on the hub) and its own relay (derper, on the relay's node).
+"""Tailscale with a control server (headscale, on the hub) and a relay (derper, on the relay's node) in the lab.
 
-Both are at 443 over TLS, as in the field. Where they share a node, and so the port, headscale is the relay, too: it has one built in.
+Both use port 443 with TLS, as on the Internet. If they are on the same node, headscale's built-in relay replaces derper,
+because only one of them can have the port.
 """
 
 from __future__ import annotations
@@ -18,28 +19,28 @@ from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, T
 from tunnelmark.vpns._certificate import self_signed, trust
 from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
-INTERFACE = "tailscale0"  # tailscaled's own choice
-PORT = 41641  # as its systemd unit has it; without one it takes any
+INTERFACE = "tailscale0"  # tailscaled's default
+PORT = 41641  # as in its systemd unit; without that it takes any port
 HTTPS, STUN = 443, 3478
-SOCKET = UnixSocket(PurePosixPath("/var/run/tailscale/tailscaled.sock"))  # where both programs look for it
-REGION = 900  # of the relay: numbers from 900 on are free for one's own (tailcfg/derpmap.go)
+SOCKET = UnixSocket(PurePosixPath("/var/run/tailscale/tailscaled.sock"))  # where tailscaled and tailscale expect it
+REGION = 900  # of the relay: numbers from 900 on are free for private relays (tailcfg/derpmap.go)
 
 
 class TailscaleOptions(Options):
-    """`path`: directly between nodes where possible, as shipped, or through the relay only (`derp`)."""
+    """`path`: `direct` goes directly between nodes where possible, as shipped; `derp` only through the relay."""
 
     path: Literal["direct", "derp"] = "direct"
 
 
 def _certificate(mesh: Mesh) -> tuple[str, str, str]:
-    """A self-signed certificate for control server and relay, its key, and the name by which clients pin it at the relay."""
+    """Return a certificate for control server and relay, its key, and the name by which clients pin it at the relay."""
     certificate, private = self_signed("tunnelmark", list(dict.fromkeys((mesh.hub.underlay, mesh.relay.underlay))))
     pin = f"sha256-raw:{sha256(certificate.public_bytes(Encoding.DER)).hexdigest()}"
     return certificate.public_bytes(Encoding.PEM).decode(), private, pin
 
 
 def _headscale(mesh: Mesh) -> str:
-    """Its config-example.yaml without what is off there, with our addresses and without Tailscale's own relays."""
+    """Return headscale's config-example.yaml with the lab's addresses, without Tailscale's relays and disabled parts."""
     hub = mesh.hub
     own_relay = {
         "enabled": True,
@@ -78,7 +79,7 @@ def _login_server(hub: MeshNode) -> str:
 
 
 def _derp_map(relay: MeshNode, pin: str) -> str:
-    """The only relay that nodes know of; JSON is YAML, except for the number that names the region."""
+    """Return the relay map, with the lab's relay only; it is JSON, except for the number that names the region."""
     address = str(relay.underlay)
     node = {"name": "1", "regionid": REGION, "hostname": address, "certname": pin, "ipv4": address, "ipv6": "none"}
     region = {"regionid": REGION, "regioncode": "lab", "regionname": "lab", "nodes": [node]}
@@ -86,7 +87,7 @@ def _derp_map(relay: MeshNode, pin: str) -> str:
 
 
 def _key(hub: MeshNode) -> Command:
-    """Make the key by which nodes join, unless that was done before the hub was started again."""
+    """Return the command that makes the key by which nodes join; after a restart of the hub it keeps the old key."""
     script = (
         'umask 077; test -s "$1" || { headscale -c "$0" users create lab'
         ' && headscale -c "$0" preauthkeys create -u 1 --reusable -e 24h > "$1.new" && mv "$1.new" "$1"; }'
@@ -95,28 +96,30 @@ def _key(hub: MeshNode) -> Command:
 
 
 def _up(mesh: Mesh, host: MeshNode) -> Command:
-    """Join the network; it ends once the node is part of it."""
+    """Return the command that joins the network; it ends once the node has joined."""
     server = f"--login-server={_login_server(mesh.hub)}"
     return host.command("tailscale", "up", server, f"--auth-key=file:{host.dir / 'auth'}", timeout=40)
 
 
 def _meet(host: MeshNode, other: MeshNode) -> CommandSucceeds:
-    """Whether two nodes have heard of each other; this ping does not go through WireGuard.
+    """Return the condition that two nodes know of each other; this ping does not go through WireGuard.
 
-    A handshake that reaches a node before the control server has spoken of its sender is lost and comes again after 5 s.
+    A node drops a handshake from a peer of which the control server has not informed it yet; the next one comes after
+    5 s.
     """
-    # A second, because a path may have a delay of several hundred milliseconds. In the background, because after a relayed answer it stays for a second more (cmd/tailscale/cli/ping.go).
+    # It waits for one second, because a path may have a delay of several hundred milliseconds. It is in the background,
+    # because after a relayed answer it runs for one second longer (cmd/tailscale/cli/ping.go).
     ask = '{ tailscale ping --c=1 --timeout=1s --until-direct=false "$0" & } | grep -q pong'
     return host.succeeds("sh", "-c", ask, other.name)
 
 
 def _direct(host: MeshNode, other: MeshNode) -> CommandSucceeds:
-    """A ping of Tailscale's own that ends with 0 only if the answer came directly (cmd/tailscale/cli/ping.go)."""
+    """Return a ping by Tailscale that succeeds only if the answer came directly (cmd/tailscale/cli/ping.go)."""
     return host.succeeds("tailscale", "ping", "--c=1", "--timeout=1s", "--until-direct", other.name)
 
 
 def _relay(mesh: Mesh) -> tuple[Daemon, ...]:
-    """derper, unless headscale has its port."""
+    """Return the daemon derper, or () if headscale is on the same node and relays itself."""
     relay, address = mesh.relay, str(mesh.relay.underlay)
     argv = ("derper", "-hostname", address, "-certmode", "manual", "-certdir", relay.path("derp"))
     own = relay.daemon("derper", *argv, "-c", relay.path("derp/key.json"), ready=TcpPort(HTTPS))
@@ -124,7 +127,7 @@ def _relay(mesh: Mesh) -> tuple[Daemon, ...]:
 
 
 def deploy(mesh: Mesh, options: TailscaleOptions) -> Deployment:
-    """Control server and relay first, then all nodes; they begin over the relay and find the direct path by themselves."""
+    """Control server and relay start first. All nodes begin over the relay, and find the direct path by themselves."""
     hub, relay = mesh.hub, mesh.relay
     certificate, private, pin = _certificate(mesh)
     address = str(relay.underlay)
@@ -136,7 +139,7 @@ def deploy(mesh: Mesh, options: TailscaleOptions) -> Deployment:
         return host.daemon("tailscaled", *argv, ready=SOCKET, env=env | trust(host))
 
     control = ("headscale", "-c", hub.path("headscale.yaml"), "serve")
-    # It must not be stopped alone where it carries data.
+    # If headscale relays data, it is not a mere control service, and may not be stopped alone.
     serves_only = options.path == "direct" or relay is not hub
     return Deployment(
         overlays=mesh.overlays(INTERFACE, own_addresses=True),

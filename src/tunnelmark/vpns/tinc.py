@@ -15,23 +15,23 @@ from tunnelmark.vpns.base import Converged, Deployment, Driver, Mesh, MeshNode
 INTERFACE = "tinc0"
 PORT = 655
 KNOWN_MTU = r"pmtu (\d+) \(min \1 max \1\)"
-"""What tincd says of a peer once it knows the path MTU; until then larger packets go through TCP."""
+"""A line in which tincd says that it knows the path MTU to a peer; until then it sends larger packets through TCP."""
 
 DIRECT = r"^ (\w+) at (?!MYSELF).* nexthop \1 via"
-"""What tincd says of a peer that it reaches by a connection of its own, and not along those of others."""
+"""A line in which tincd says that it reaches a peer through its own connection, and not through other nodes."""
 
 
 class TincOptions(Options):
-    """`path` of the data: None as shipped (UDP, direct), `tcp` (TCPOnly) or `indirect` (IndirectData, over the relay)."""
+    """`path`: how data travel. None: as shipped (UDP, direct). `tcp`: TCPOnly. `indirect`: IndirectData, by the relay."""
 
     path: Literal["tcp", "indirect"] | None = None
 
 
 def _dials(mesh: Mesh, host: MeshNode, options: TincOptions) -> tuple[MeshNode, ...]:
-    """Whom a node connects to.
+    """Return the nodes to which a node opens connections.
 
-    TCPOnly sends data along the connections, so only with one for each pair does it go directly; with IndirectData
-    it goes through the nodes that are connected, so with the relay as the only such node through the relay.
+    With TCPOnly data follow the connections, so they go directly only if each pair has a connection. With IndirectData
+    they go through connected nodes, so all nodes connect to the relay only, and the data go through it.
     """
     if options.path == "tcp":
         return mesh.hosts[: mesh.hosts.index(host)]
@@ -40,7 +40,7 @@ def _dials(mesh: Mesh, host: MeshNode, options: TincOptions) -> tuple[MeshNode, 
 
 
 def _name(mesh: Mesh, host: MeshNode) -> str:
-    """tinc's own name of a node; it allows letters, digits and underscores only (tinc.conf(5), Name)."""
+    """Return the node's name in tinc, which allows only letters, digits and underscores (tinc.conf(5), Name)."""
     return f"node{mesh.hosts.index(host)}"
 
 
@@ -49,7 +49,7 @@ def _files(mesh: Mesh, host: MeshNode, keys: dict[str, rsa.RSAPrivateKey], optio
     config = [f"Name = {_name(mesh, host)}", f"Interface = {INTERFACE}", family]
     config += [f"ConnectTo = {_name(mesh, other)}" for other in _dials(mesh, host, options)]
     path = {"tcp": "TCPOnly = yes\n", "indirect": "IndirectData = yes\n"}.get(options.path or "", "")
-    # tinc 1.0 reads keys in the PKCS #1 form only; `tincd -K` would make the same, one second slower.
+    # tinc 1.0 reads keys only in the PKCS #1 form. `tincd -K` would make such keys, too, but takes one second longer.
     private = keys[host.name].private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
     up = f"#!/bin/sh\nip address add {host.overlay} dev $INTERFACE && exec ip link set $INTERFACE up\n"
     files = [
@@ -70,7 +70,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def _phases(mesh: Mesh, options: TincOptions) -> tuple[tuple[Daemon, ...], ...]:
-    """Nodes start once those listen whom they dial; a refused dial is repeated after 5 s only."""
+    """Return the phases: a node starts once the nodes that it dials listen, as a refused dial is repeated only after 5 s."""
     if options.path == "tcp":
         return tuple((_daemon(host),) for host in mesh.hosts)
     dialled = [host for host in mesh.hosts if not _dials(mesh, host, options)]
@@ -78,14 +78,17 @@ def _phases(mesh: Mesh, options: TincOptions) -> tuple[tuple[Daemon, ...], ...]:
 
 
 def _settled(mesh: Mesh, host: MeshNode, options: TincOptions) -> Converged:
-    """Knows the path MTU to every peer that it sends UDP to, or has a connection with every peer that it sends TCP to."""
+    """Return the condition that a node has settled.
+
+    Over UDP it must know the path MTU to every peer to which it sends; over TCP it needs a connection with every peer.
+    """
     peers = [mesh.relay] if options.path == "indirect" and host != mesh.relay else mesh.others(host)
     pattern = DIRECT if options.path == "tcp" else KNOWN_MTU
     return Converged(host.name, "tincd", SIGUSR2, pattern, len(peers))
 
 
 def deploy(mesh: Mesh, options: TincOptions) -> Deployment:
-    """Spokes dial the hub. With the path `tcp` each node dials those before it, with `indirect` the relay."""
+    """Spokes dial the hub. With the path `tcp` each node dials all earlier nodes, with `indirect` the relay."""
     keys = {host.name: rsa.generate_private_key(public_exponent=65537, key_size=2048) for host in mesh.hosts}
     return Deployment(
         overlays=mesh.overlays(INTERFACE),

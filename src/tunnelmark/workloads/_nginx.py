@@ -93,9 +93,9 @@ def server(
 ) -> tuple[File, Program]:
     """Return the configuration and the program of an nginx that serves the files below `root` at `address` and `port`.
 
-    Its own files go below `folder`. It writes its access log to standard output, one line in LOG_FORMAT for each request:
-    at once, or if `log_buffer` is set (such as "64k") whenever so much has gathered and at the end. It runs until it is
-    asked to end.
+    Its own files go below `folder`. It writes its access log to standard output, one line in LOG_FORMAT for each
+    request: at once, or if `log_buffer` is set (such as "64k") whenever so much has gathered and at the end. It runs
+    until it is asked to end.
     """
     ours = folder / f"nginx-{name}"
     configuration = ours / "nginx.conf"
@@ -120,7 +120,7 @@ def server(
 def certificate(node: str, address: IPv4Address | IPv6Address, folder: PurePosixPath) -> tuple[Tls, Command]:
     """Return the paths of a self-signed certificate for `address`, and the command that makes it.
 
-    It takes some milliseconds (ECDSA with P-256). So every trial makes its own, and clients can verify the address in it.
+    It takes some milliseconds (ECDSA with P-256). So every trial makes its own, and clients can verify its address.
     """
     made = Tls(folder / "tls.crt", folder / "tls.key")
     argv = (

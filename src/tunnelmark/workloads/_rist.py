@@ -92,7 +92,10 @@ class Received:
 
 
 def received(text: str) -> Received:
-    """Return what a ristreceiver counted. Raises OutputUnreadable if `text` has no statistics, or has them otherwise."""
+    """Return what a ristreceiver counted.
+
+    Raises OutputUnreadable if `text` has no statistics, or has them in another form.
+    """
     steps = []
     for time, said in _statistics(text, "receiver-stats"):
         try:

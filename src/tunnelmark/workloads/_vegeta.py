@@ -1,11 +1,12 @@
 """Runs vegeta in open loop, and computes each request's latency from its intended send time; for workloads over HTTP.
 
 It relies on these facts about vegeta 12.13. Request n is due n intervals after the first, whether or not earlier ones
-were answered. vegeta adds a worker when all are busy, so no request waits for an earlier answer. A result holds when the
-request was taken up, and the time from then to the last byte of the answer. So the printed latency does not include
-vegeta's own lateness, which is added here. With `-lazy` vegeta sends as many requests as there are targets, late or not;
-with `-duration` it leaves out those that are late at the end. At the end of its targets it prints a few results without a
-URL. With `-max-body 0` it reads bodies to their end and discards them; an answer that is cut short is still an error.
+were answered. vegeta adds a worker when all are busy, so no request waits for an earlier answer. A result holds when
+the request was taken up, and the time from then to the last byte of the answer. So the printed latency does not include
+vegeta's own lateness, which is added here. With `-lazy` vegeta sends as many requests as there are targets, late or
+not; with `-duration` it leaves out those that are late at the end. At the end of its targets it prints a few results
+without a URL. With `-max-body 0` it reads bodies to their end and discards them; an answer that is cut short is still
+an error.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def client(
     roots: PurePath | None = None,
     headers: Sequence[str] = (),
 ) -> tuple[File, Command, Program]:
-    """Return the client on the source that requests `urls` in turn: a file, the step that repeats it, and the program."""
+    """Return the client on the source that requests `urls` in turn: a file, the step to repeat it, and the program."""
     folder = ends.folder / "vegeta"
     file, step = repeated(ends.source, folder, [f"GET {url}" for url in urls], attack.requests)
     argv = (

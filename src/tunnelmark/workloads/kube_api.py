@@ -28,7 +28,7 @@ SERVER, STORE, PODS = "apiserver", "etcd", "pods"
 
 _PORT, _ETCD_PORT, _ETCD_PEER_PORT = 6443, 2379, 2380
 _PATIENCE_S = 30.0  # seconds that the server may take to become ready, and to end (2 s and 1 s on a quiet machine)
-_USERS = _CLIENT, _ADMIN = "client", "admin"  # one lists the pods, the other makes them; their names are also their tokens
+_USERS = _CLIENT, _ADMIN = "client", "admin"  # one lists pods, the other makes them; each name is its token, too
 _LIST = "/api/v1/namespaces/default/pods"
 _HEADERS = (f"Authorization: Bearer {_CLIENT}", "Accept-Encoding: identity")
 
@@ -172,7 +172,7 @@ def _etcd(ends: Endpoints) -> Program:
 
 
 def _server(ends: Endpoints) -> tuple[str, ...]:
-    """Return the API server's command: it listens on the overlay address and prints its audit log to standard output."""
+    """Return the API server's command; it listens on the overlay address and prints its audit log to stdout."""
     folder, address = ends.folder, ends.target_address
     options = {
         "etcd-servers": f"http://127.0.0.1:{_ETCD_PORT}",
@@ -231,7 +231,7 @@ def _read(outputs: dict[str, str], options: KubeApiOptions) -> Reading:
 
 
 def _own_times(log: str) -> list[float]:
-    """Return, for each request in the audit log, the milliseconds from its arrival at the server to its answer's end."""
+    """Return for each request in the audit log the milliseconds from its arrival to the end of its answer."""
     try:
         events = [_Audited.model_validate_json(line) for line in log.splitlines()]
     except ValidationError as error:

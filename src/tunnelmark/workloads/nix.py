@@ -111,8 +111,8 @@ _LOGGED = re.compile(r"^(\d+\.\d+) (\d+) (\S+) (\S+) (\S+) (\d+) (\d+) (\d+) (\d
 class NixOptions(Options):
     """`size` is the size of the data in all `paths` together. One path in twenty is large; these hold most of the data.
 
-    `connections` is the largest number of connections that Nix opens. With `tls` they carry HTTP/2. `timeout` is how long
-    the copy may take: on a bad link it can take minutes.
+    `connections` is the largest number of connections that Nix opens. With `tls` they carry HTTP/2. `timeout` is how
+    long the copy may take: on a bad link it can take minutes.
     """
 
     paths: Annotated[int, Field(ge=1, le=5000)] = 400

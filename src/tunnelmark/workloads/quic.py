@@ -246,7 +246,7 @@ def _report(outputs: dict[str, str], name: str, kind: type[_Report]) -> _Report:
 
 
 def _drift(arrived: Sequence[_Arrived]) -> float:
-    """Return by how much the goodput of the window's second half exceeds that of the first, in per cent of their mean."""
+    """Return how much more goodput the window's second half had than the first, in per cent of their mean."""
     middle = arrived[len(arrived) // 2]
     first, second = (
         (after.bytes - before.bytes) / (after.time - before.time)

@@ -38,7 +38,7 @@ _LONGEST = int(_ping.SEQUENCE_NUMBERS * _INTERVAL)  # whole seconds
 class TraversalOptions(Options):
     """`duration` is how long the pings run; a path that is found later is not seen."""
 
-    # The bounds must follow the parsing type. Bounds of a `Field` given as the default precede it and would be replaced.
+    # The bounds must follow the parsing type: those of a `Field` given as the default would be replaced by it.
     duration: Annotated[
         WholeSeconds,
         Field(ge=2, le=_LONGEST, description=f"whole seconds from '2 s' to '{_LONGEST} s', such as '20 s'"),

@@ -1,9 +1,10 @@
 """The workload `video`: sends a clip once over RIST at a constant rate; which packets came in time, and how it looked.
 
 It relies on these facts about ffmpeg 5.1. If a transport stream is copied as it is, ffmpeg sends each frame as a burst
-and leaves out the filling; so it is sent with `muxrate`, and the protocol udp paces it. The muxer's times always begin at
-1.4 s; so the received stream has the clip's own times, and frames are compared by time, even if the first pictures were
-lost. The demuxer `data` passes on the bytes unchanged. An ffmpeg that waits for a datagram ends at the second signal.
+and leaves out the filling; so it is sent with `muxrate`, and the protocol udp paces it. The muxer's times always begin
+at 1.4 s; so the received stream has the clip's own times, and frames are compared by time, even if the first pictures
+were lost. The demuxer `data` passes on the bytes unchanged. An ffmpeg that waits for a datagram which never comes ends
+at the second signal.
 """
 
 from __future__ import annotations
@@ -94,8 +95,8 @@ def _kept(buffer: Duration) -> Duration:
 class VideoOptions(Options):
     """`duration` is the clip's length, and `rate` the rate of its whole transport stream.
 
-    `buffer` is how long sender and receiver keep packets, and so the delay at which the viewer watches. A packet that has
-    not come by then is lost. Without `picture` the received clip is not compared with the original.
+    `buffer` is how long sender and receiver keep packets, and so the delay at which the viewer watches. A packet that
+    has not come by then is lost. Without `picture` the received clip is not compared with the original.
     """
 
     duration: Annotated[WholeSeconds, Field(ge=2, le=300), OfPath("cuts")] = Duration(6)
