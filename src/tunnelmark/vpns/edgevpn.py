@@ -11,14 +11,14 @@ PORT = 4001  # libp2p's usual one
 
 
 def _daemon(host: MeshNode) -> Daemon:
-    """It listens on TCP only: its QUIC (quic-go 0.49) panics when it is built by Go 1.25 or later."""
+    """Return the daemon, which listens on TCP only: its QUIC (quic-go 0.49) panics if built by Go 1.25 or later."""
     listen = f"/ip4/{host.underlay}/tcp/{PORT}"
     argv = ("edgevpn", "--config", host.path("edgevpn.yaml"), "--address", str(host.overlay))
     return host.daemon("edgevpn", *argv, "--listen-maddrs", listen, env={"HOME": host.path("home")})
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """All nodes start alike, and none is given the address of another."""
+    """All nodes start at the same time, and no node gets the address of another one."""
     return Deployment(
         overlays=mesh.overlays(INTERFACE),
         staging=(("sh", "-c", "umask 077; edgevpn -g > edgevpn.yaml"),),

@@ -1,4 +1,4 @@
-"""fastd: Ethernet over UDP between peers that know each other's keys; here all know all others."""
+"""fastd: Ethernet over UDP between peers that know each other's keys; here every node knows all others."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from tunnelmark.model.steps import Daemon, File, UdpPort
 from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "fastd0"
-PORT = 10000  # there is no usual one; the manual's examples have it
+PORT = 10000  # there is no usual port; the manual's examples use it
 KEYS = (
     'umask 077; secret=$(fastd --generate-key --machine-readable) && printf \'secret "%s";\\n\' "$secret" > "$0.secret"'
     ' && public=$(fastd --config "$0.secret" --show-key --machine-readable) && printf \'key "%s";\\n\' "$public" > "$0.pub"'
 )
-"""Makes a node's key pair in the staging folder, as two pieces of configuration."""
+"""A script that makes a node's key pair in the staging folder, as two pieces of configuration."""
 
 
 class FastdOptions(Options):
-    """`method` protects the data: what the manual recommends, or nothing at all."""
+    """`method` protects the data: the method that the manual recommends, or `null`, which does not encrypt."""
 
     method: Literal["salsa2012+umac", "null"] = "salsa2012+umac"
 
 
 def _config(mesh: Mesh, host: MeshNode, options: FastdOptions) -> str:
-    """A node's configuration. Its mode is TAP, as shipped, for with TUN it can have one peer only.
+    """Return a node's configuration. Its mode is TAP, as shipped, because with TUN it can have only one peer.
 
-    One of two peers names the other's address. Where both do and start together, each drops what the other sends.
+    Of two peers only one names the other's address. If both did and started together, each would drop what the other
+    sends.
     """
     lines = [
         f'interface "{INTERFACE}";',
@@ -55,7 +56,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: FastdOptions) -> Deployment:
-    """Each node dials those before it, which listen already."""
+    """Each node dials all earlier nodes, which already listen."""
     return Deployment(
         overlays=mesh.overlays(INTERFACE),
         staging=tuple(("sh", "-c", KEYS, host.name) for host in mesh.hosts),
@@ -75,7 +76,7 @@ DRIVER = Driver(
     version_pattern=r"fastd v(\S+)",
     deploy=deploy,
     options=FastdOptions,
-    recovery_time=20.0,  # its timer for a peer that is gone comes every 20 s or so (measured here, 22)
+    recovery_time=20.0,  # its timer for a peer that is gone fires about every 20 s (22 s in a measurement)
     variants={"fastd-null": {"method": "null"}},
     ipv6=True,
 )

@@ -13,13 +13,13 @@ READY: dict[str, Condition] = {"udp": UdpPort(655), "tcp": TcpPort(655), "rawip"
 
 
 class GvpeOptions(Options):
-    """`transport` of all nodes: `udp` as in the makers' sample, `tcp`, or `rawip` (a protocol of its own on IP)."""
+    """`transport` of all nodes: `udp` as in the makers' sample, `tcp`, or `rawip` (an IP protocol of its own)."""
 
     transport: Literal["udp", "tcp", "rawip"] = "udp"
 
 
 def _config(mesh: Mesh, options: GvpeOptions) -> str:
-    """The file of all nodes."""
+    """Return the configuration file, which is the same on all nodes."""
     lines = [f"ifname = {INTERFACE}", "if-up = if-up", "enable-udp = no", f"enable-{options.transport} = yes"]
     for host in mesh.hosts:
         lines += [f"node = {host.name}", f"hostname = {host.underlay}"]
@@ -37,7 +37,7 @@ def _files(mesh: Mesh, host: MeshNode, options: GvpeOptions) -> list[File]:
 
 
 def deploy(mesh: Mesh, options: GvpeOptions) -> Deployment:
-    """One node after the other, so that a node that dials is answered: else it tries again at ever longer intervals."""
+    """Nodes start one after the other, so that each dial is answered; else it is repeated at ever longer intervals."""
     argv, ready = ("gvpe", "-D", "-l", "info", "-c"), READY[options.transport]
     daemons = (host.daemon("gvpe", *argv, str(host.dir), host.name, ready=ready) for host in mesh.hosts)
     return Deployment(

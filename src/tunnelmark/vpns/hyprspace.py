@@ -16,7 +16,7 @@ _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
 def _base58(data: bytes) -> str:
-    """Base58 as libp2p writes it (base58btc of the multibase table)."""
+    """Return `data` in Base58 as libp2p writes it (base58btc of the multibase table)."""
     number, text = int.from_bytes(data, "big"), ""
     while number:
         number, digit = divmod(number, 58)
@@ -29,12 +29,12 @@ def _public(key: Ed25519PrivateKey) -> bytes:
 
 
 def _secret(key: Ed25519PrivateKey) -> str:
-    """A private key as `hyprspace init` writes it: libp2p's protobuf (type 1, 64 bytes), multibase z."""
+    """Return a private key as `hyprspace init` writes it: libp2p's protobuf (type 1, 64 bytes), multibase z."""
     return "z" + _base58(b"\x08\x01\x12\x40" + key.private_bytes_raw() + _public(key))
 
 
 def peer_id(key: Ed25519PrivateKey) -> str:
-    """A node's name in libp2p: the identity multihash of its public key (libp2p specs: peer-ids.md)."""
+    """Return a node's name in libp2p: the identity multihash of its public key (libp2p specs: peer-ids.md)."""
     return _base58(b"\x00\x24\x08\x01\x12\x20" + _public(key))
 
 
@@ -57,7 +57,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """The hub listens before the others look for it; addresses follow from the keys and are read from the interface."""
+    """The hub starts before the spokes, which look for it; addresses follow from keys and are read from the interface."""
     keys = {host.name: Ed25519PrivateKey.generate() for host in mesh.hosts}
     return Deployment(
         overlays=mesh.overlays(INTERFACE, own_addresses=True),

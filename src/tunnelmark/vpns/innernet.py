@@ -11,11 +11,11 @@ from tunnelmark.model.options import Options
 from tunnelmark.model.steps import Command, CopyFile, LogMatch, TcpPort, UnixSocket
 from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
 
-NETWORK = "inner0"  # innernet's name of the network is the interface's
+NETWORK = "inner0"  # innernet names the interface after the network
 PORT = 51820
 OVERLAY = IPv4Network("10.60.0.0/16")  # its first address is the server's
-MEMBERS = IPv4Network("10.60.1.0/24")  # those that see each other; it may not contain the server
-LEARNT = LogMatch(r"NAT traversal candidates")  # said once it has asked the server for the others
+MEMBERS = IPv4Network("10.60.1.0/24")  # the nodes that see each other; it may not contain the server
+LEARNT = LogMatch(r"NAT traversal candidates")  # a line that is printed after it has asked the server for the peers
 SOCKET = UnixSocket(PurePosixPath(f"/var/run/wireguard/{NETWORK}.sock"))
 
 
@@ -24,7 +24,7 @@ def _address(mesh: Mesh, host: MeshNode) -> IPv4Address:
 
 
 def _innernet(program: str, host: MeshNode, *words: str) -> tuple[str, ...]:
-    """A call of one of its programs, whose configuration and data are in the host's folder."""
+    """Return a command line of one of innernet's programs, with configuration and data in the host's folder."""
     return (program, "-c", host.path("etc"), "-d", host.path("data"), *words)
 
 
@@ -33,7 +33,7 @@ def _flags(flags: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _setup(mesh: Mesh) -> str:
-    """A script that makes the network and an invitation for every spoke, once."""
+    """Return a script that makes the network and an invitation for every spoke; a second run does nothing."""
     hub = mesh.hub
     flags = {"--network-name": NETWORK, "--network-cidr": OVERLAY, "--listen-port": PORT}
     new = _flags(flags | {"--external-endpoint": hub.endpoint(PORT)})
@@ -53,7 +53,7 @@ def _invitation(at: MeshNode, spoke: MeshNode) -> PurePosixPath:
 
 
 def _join(spoke: MeshNode) -> Command:
-    """Redeem the invitation, unless that was done before the node was started again."""
+    """Return the command that redeems the invitation; after a restart of the node it does nothing."""
     words = ("--backend", "userspace", "install", str(_invitation(spoke, spoke)), "--default-name", "--delete-invite")
     once = 'test -e "$0" || exec "$@"'
     config = str(spoke.dir / "etc" / f"{NETWORK}.conf")
@@ -61,10 +61,10 @@ def _join(spoke: MeshNode) -> Command:
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """The server first; then all redeem their invitations; then each learns who the others are, one after the other.
+    """The server starts first; then all spokes redeem their invitations; then one after the other learns its peers.
 
-    Two that learn of each other at the same moment begin their handshakes together, which WireGuard repeats after 5 s.
-    WireGuard itself is started here, and not by innernet, so that it ends and is started again like any daemon.
+    If two learned of each other at the same moment, their handshakes would collide, and WireGuard repeats them after 5 s.
+    wireguard-go is started here, and not by innernet, so that it ends and is restarted like any daemon.
     """
     hub = mesh.hub
     go = tuple(host.daemon("wireguard-go", "wireguard-go", "-f", NETWORK, ready=SOCKET) for host in mesh.hosts)
@@ -95,5 +95,5 @@ DRIVER = Driver(
     version=("innernet", "--version"),
     version_pattern=r"innernet (\S+)",
     deploy=deploy,
-    startup_time=12.0,  # 5 s to redeem an invitation and 5 s before others are tried are fixed in its source
+    startup_time=12.0,  # its source fixes 5 s to redeem an invitation, and 5 s before it tries other endpoints
 )

@@ -1,4 +1,4 @@
-"""Mycelium: an IPv6 overlay whose addresses follow from keys; spokes peer with the hub, and routes are found (Babel)."""
+"""Mycelium: an IPv6 overlay whose addresses follow from keys; nodes peer with each other, and Babel finds routes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ PORT = 9651
 
 
 class MyceliumOptions(Options):
-    """`transport` of the peerings: the protocol in the address of the peer.
+    """`transport` of the peerings: the protocol in the peer's address.
 
-    With `quic`, version 0.7.10 sends packets as QUIC datagrams. Packets of its own MTU of 1400 bytes do not fit into one over
-    a path of 1500: pings of that size and all TCP get no further. So it is not an arm with a name of its own.
+    With `quic`, version 0.7.10 sends packets as QUIC datagrams. On a path with an MTU of 1500 bytes these cannot hold
+    packets of Mycelium's own MTU of 1400 bytes: pings of that size and all TCP fail. So no named variant uses it.
     """
 
     transport: Literal["tcp", "quic"] = "tcp"
@@ -29,11 +29,11 @@ def _daemon(mesh: Mesh, host: MeshNode, transport: str) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: MyceliumOptions) -> Deployment:
-    """Each node peers with all before it, which listen by then; the key is made at the first start and kept."""
+    """Each node peers with all earlier nodes, which already listen; a node makes its key at the first start and keeps it."""
     return Deployment(
         overlays=mesh.overlays(INTERFACE, own_addresses=True),
         phases=(
-            tuple(host.command("mkdir", "-p", str(host.dir)) for host in mesh.hosts),  # it makes a key, no folder
+            tuple(host.command("mkdir", "-p", str(host.dir)) for host in mesh.hosts),  # it makes its key, but not the folder
             *((_daemon(mesh, host, options.transport),) for host in mesh.hosts),
         ),
     )

@@ -1,4 +1,4 @@
-"""n2n 1: Ethernet between edges, which a supernode introduces to each other."""
+"""n2n 1: an Ethernet between edges (the nodes), which a supernode introduces to each other."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from tunnelmark.model.steps import Daemon, LogMatch, Step, UdpPort
 from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "n2n0"
-PORT = 7654  # of the supernode, in all of the makers' examples
+PORT = 7654  # the supernode's port in all of the makers' examples
 EDGE_PORT = 7655
 REGISTERED = LogMatch("Received REGISTER_ACK")
 EDGE = 'N2N_KEY=$(cat "$0") && export N2N_KEY && exec edge "$@"'
-"""Starts an edge with its key from a file: in its command line every user could read it."""
+"""A script that starts an edge with its key from a file; on the command line every user could read it."""
 
 
 def _mac(mesh: Mesh, host: MeshNode) -> str:
-    """A fixed address for each edge, "highly recommended" by edge(8): else peers keep the one before a restart."""
+    """Return a fixed MAC for each edge ("highly recommended" by edge(8)); else peers keep the one from before a restart."""
     return f"02:60:00:00:00:{mesh.hosts.index(host) + 1:02x}"
 
 
 def _edge(mesh: Mesh, host: MeshNode) -> Daemon:
-    # -p: an edge that starts again on another port is not found by its peers (edge(8) gives it for that purpose).
+    # -p: peers do not find an edge that restarts on another port (edge(8) recommends -p for that purpose).
     # There is no -f, which means "go to the background" in this version.
     place = ("-d", INTERFACE, "-m", _mac(mesh, host), "-a", str(host.overlay.ip), "-s", str(host.overlay.netmask))
     network = ("-c", "tunnelmark", "-l", mesh.hub.endpoint(PORT), "-p", str(EDGE_PORT))
@@ -30,9 +30,9 @@ def _edge(mesh: Mesh, host: MeshNode) -> Daemon:
 
 
 def _joins(mesh: Mesh, host: MeshNode) -> list[tuple[Step, ...]]:
-    """An edge registers, and then meets those before it one after the other.
+    """Return the phases in which an edge registers, and then pings all earlier edges one after the other.
 
-    An edge that meets two at the same moment sometimes sends both nothing from then on (see `DRIVER.known_restart_bug`).
+    An edge that meets two peers at the same moment sometimes never sends them anything (see `DRIVER.known_restart_bug`).
     """
     before = mesh.hosts[: mesh.hosts.index(host)]
     meets = [host.succeeds("ping", "-n", "-q", "-c1", "-w1", str(peer.overlay.ip)) for peer in before]
@@ -40,7 +40,7 @@ def _joins(mesh: Mesh, host: MeshNode) -> list[tuple[Step, ...]]:
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """The supernode is a program of its own next to the hub's edge."""
+    """The supernode is a separate program on the hub, in addition to the hub's edge."""
     key = secrets.token_urlsafe(24)
     supernode = mesh.hub.daemon("supernode", "supernode", "-l", str(PORT), ready=UdpPort(PORT), control=True)
     return Deployment(
@@ -59,6 +59,6 @@ DRIVER = Driver(
     version=("edge", "-h"),
     version_pattern=r"n2n v\.(\S+)",
     deploy=deploy,
-    # Seen with 1.3.2 in 1 start of 8: both peers stay on its list as operational, and their packets go unanswered.
+    # Seen with 1.3.2 in 1 of 8 starts: its list shows both peers as operational, but it does not answer their packets.
     known_restart_bug="an edge that meets two peers at the same moment, as one that comes back does, may send both nothing for good",
 )

@@ -1,4 +1,4 @@
-"""Nebula: a mesh over UDP with certificates from a CA of its own; a lighthouse knows the underlay addresses of nodes."""
+"""Nebula: a mesh over UDP with certificates from its own CA; a lighthouse gives nodes the addresses of others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class NebulaOptions(Options):
 
 
 def _lighthouse(mesh: Mesh, options: NebulaOptions) -> MeshNode:
-    """Return the lighthouse's node: the hub, or with `relay` the relay, so that nodes need to reach only one address."""
+    """Return the lighthouse: the hub, or with `relay` the relay, so that nodes need only one reachable address."""
     return mesh.relay if options.relay else mesh.hub
 
 

@@ -1,6 +1,7 @@
 """NetBird with servers of its own: management and signal on the hub; its relay, STUN and TURN on the relay's node.
 
-Clients reach all but STUN and TURN at port 443 with TLS, behind Caddy, as in its makers' getting-started-with-zitadel.sh.
+Clients reach all but STUN and TURN at port 443 with TLS, behind Caddy, as in the makers'
+getting-started-with-zitadel.sh.
 nginx does not work here (docs/findings/netbird-behind-nginx.md).
 """
 
@@ -30,8 +31,8 @@ MANAGEMENT, SIGNAL, RELAY = 33073, 10000, 33080  # as in NetBird's infrastructur
 KEYS = 8000  # where the identity provider's public keys are served
 AUDIENCE = "tunnelmark"
 SOCKET = UnixSocket(PurePosixPath("/var/run/netbird.sock"))  # through which the daemon takes commands
-# Seconds. By then offers come up to 51 s apart (client/internal/peer/guard). An offer fails if its only candidate, that of
-# TURN, comes before the agent: it is dropped ("ICE Agent is not initialized yet", client/internal/peer/worker_ice.go).
+# Seconds. By then offers come up to 51 s apart (client/internal/peer/guard). An offer fails if its only candidate, that
+# of TURN, comes before the agent: it is dropped ("ICE Agent is not initialized yet", client/internal/peer/worker_ice.go).
 TURN_RECOVERY = 90.0
 LIFE = 86400  # seconds that a setup key is valid; NetBird accepts no shorter life
 
@@ -55,7 +56,7 @@ if not os.path.exists(path):
 
 
 class NetBirdOptions(Options):
-    """`path`: `direct` goes directly where possible, as shipped; `relay` only through NetBird's relay, `turn` through TURN."""
+    """`path`: `direct` where possible, as shipped, or only through NetBird's own relay (`relay`) or TURN (`turn`)."""
 
     path: Literal["direct", "relay", "turn"] = "direct"
 
@@ -91,7 +92,7 @@ def _identity(issuer: str) -> tuple[str, str]:
 
 
 def _management(mesh: Mesh, options: NetBirdOptions, issuer: str, secret: str, user: _coturn.TurnUser) -> str:
-    """Return management.json, as NetBird's template has it; clients that know its relay never use TURN (worker_ice.go)."""
+    """Return management.json as in NetBird's template; clients that know its relay never use TURN (worker_ice.go)."""
     hub, place = mesh.hub, mesh.relay.endpoint(_coturn.PORT)
     turn = {"Proto": "udp", "URI": f"turn:{place}", "Username": user.name, "Password": user.password}
     relay = {"Addresses": [_relay_url(mesh)], "CredentialsTTL": "24h", "Secret": secret}

@@ -1,4 +1,4 @@
-"""Netmaker with a server of its own on the hub: its API behind TLS, its broker, and sqlite."""
+"""Netmaker with its server on the hub: its API behind TLS, its broker (mosquitto), and sqlite."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tunnelmark.model.steps import Command, CopyFile, Daemon, File, LogMatch, Tc
 from tunnelmark.vpns._certificate import self_signed, trust
 from tunnelmark.vpns.base import OVERLAY, Deployment, Driver, Mesh, MeshNode
 
-INTERFACE = "netmaker"  # its own choice
+INTERFACE = "netmaker"  # Netmaker's default
 PORT = 51821  # likewise (config/config.go, DefaultListenPort)
-API, TLS, BROKER = 8081, 443, 8883  # the first as its sample configuration has it
-ASKED = 8082  # where the server learns its own address
+API, TLS, BROKER = 8081, 443, 8883  # the first is that of its sample configuration
+ASKED = 8082  # the port at which the server asks for its own address
 NETWORK = "lab"
 LIFE = 86400  # seconds that a key for joining is valid
 
@@ -86,48 +86,48 @@ keyfile {folder}/server.key
 """
 
 
-# Its only folder is /etc/netclient; the node's own hides what a netclient of the machine keeps there.
-# Kernel modules are the machine's: netclient would load WireGuard's (wireguard/modprobe_linux.go).
+# netclient uses the folder /etc/netclient only. The node's own folder is mounted there and hides the machine's.
+# netclient would load WireGuard's kernel module, on the whole machine (wireguard/modprobe_linux.go).
 _HOME = """set -e; cd "$1"; mkdir -p etc /etc/netclient; mount --bind etc /etc/netclient
 limited() { exec setpriv --bounding-set=-sys_module --inh-caps=-sys_module netclient "$@"; }
 """
 
-# It takes its key on the command line only, and ends with 0 even if it was refused.
+# netclient takes its key only on the command line, and exits with 0 even if the server refused it.
 _REGISTER = """export SSL_CERT_FILE="$1/server.crt"
 [ -s etc/servers.json ] || (limited register -t "$(cat key)" "$2" "$3" -p "$4" -j)
 [ -s etc/servers.json ]"""
 
-# Without a default route it ignores messages about peers (functions/mqhandlers.go); `throw` is one that leads nowhere.
+# Without a default route it ignores messages about peers (functions/mqhandlers.go). A `throw` route leads nowhere.
 _DAEMON = """ip route replace throw default metric 4294967295
 ! grep -q '"NETWORK": true' etc/servers.json || echo joined before
 limited daemon""".replace("NETWORK", NETWORK)
 
-# What the server has to say to a new node makes it begin again with a new interface (functions/mqhandlers.go).
+# The server's message to a new node makes it begin again, with a new interface (functions/mqhandlers.go).
 _JOINED = r"^joined before|JoinHostToNetwork(.|\n)*adding addresses"
 
 
 def _password(user: str, password: str) -> str:
-    """A line of mosquitto's password file: PBKDF2 with SHA-512 and 101 rounds, as mosquitto_passwd(1) writes it."""
+    """Return a line of mosquitto's password file: PBKDF2 with SHA-512 and 101 rounds, as of mosquitto_passwd(1)."""
     salt = secrets.token_bytes(12)
     made = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, 101)
     return f"{user}:$7$101${b64encode(salt).decode()}${b64encode(made).decode()}\n"
 
 
 def _server(hub: MeshNode, password: str) -> str:
-    """What its scripts/netmaker.default.env has; JSON is YAML."""
+    """Return the server's configuration, as in its scripts/netmaker.default.env; it reads YAML, which includes JSON."""
     broker = f"mqtts://{hub.endpoint(BROKER)}"
     return json.dumps(
         {
             "server": {
                 "server": NETWORK,
-                "apihost": hub.endpoint(TLS),  # it only ever says this in keys, and listens everywhere
+                "apihost": hub.endpoint(TLS),  # it only writes this into keys, and listens at all addresses
                 "apiconn": hub.endpoint(TLS),
                 "apiport": str(API),
                 "broker": broker,
                 "mqusername": "netmaker",
                 "mqpassword": password,
                 "masterkey": secrets.token_hex(16),
-                "publicipservice": f"http://127.0.0.1:{ASKED}/",  # asked each time, and else the Internet
+                "publicipservice": f"http://127.0.0.1:{ASKED}/",  # asked at each start; otherwise it would ask the Internet
                 "telemetry": "off",
                 "netclientautoupdate": "disabled",
             }
@@ -137,7 +137,7 @@ def _server(hub: MeshNode, password: str) -> str:
 
 
 def _files(mesh: Mesh) -> list[File]:
-    """The hub's files, and its certificate for all nodes."""
+    """Return the hub's files, and its certificate as a file for every node."""
     hub = mesh.hub
     certificate, private = self_signed(str(hub.underlay), [hub.underlay])
     password = secrets.token_hex(16)
@@ -158,12 +158,12 @@ def _files(mesh: Mesh) -> list[File]:
 
 
 def _servers(hub: MeshNode) -> tuple[tuple[Daemon, ...], ...]:
-    """TLS and broker before the server, which ends if it finds no broker."""
-    # Nodes prefer any private address where they find a peer (functions/mqhandlers.go), so IPv4 where there is some.
+    """Return the phases: nginx and the broker start before the server, which ends if it finds no broker."""
+    # Nodes prefer a private address at which they reach a peer (functions/mqhandlers.go): IPv4, if there is any.
     detection = {"ENDPOINT_DETECTION": "false"} if hub.underlay.version == 6 else {}
     nginx = ("nginx", "-e", "stderr", "-p", str(hub.dir), "-c", hub.path("nginx.conf"))
     mosquitto = ("mosquitto", "-c", hub.path("mosquitto.conf"))
-    # Its database is in `data` of its working directory.
+    # The server keeps its database in the folder `data` of its working directory.
     netmaker = ("env", "-C", str(hub.dir), "netmaker", "-c", hub.path("netmaker.json"))
     return (
         (
@@ -179,13 +179,13 @@ def _netclient(host: MeshNode, script: str, *more: str) -> tuple[str, ...]:
 
 
 def _register(host: MeshNode) -> Command:
-    """Join the network once, at a known endpoint: it would ask the Internet for its own."""
+    """Return the command that joins the network once; it states the endpoint, else netclient would ask the Internet."""
     static = "-E" if host.underlay.version == 6 else "-e"
     return host.command(*_netclient(host, _REGISTER, static, str(host.underlay), str(PORT)), timeout=40)
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """Servers first; then all nodes are registered, and their daemons ask the server for their peers."""
+    """The servers start first. Then all nodes register, and their daemons ask the server for their peers."""
     hub = mesh.hub
     setup = ("python3", hub.path("setup.py"), hub.path("netmaker.json"), str(len(mesh.hosts)))
     return Deployment(
@@ -207,7 +207,7 @@ def deploy(mesh: Mesh, options: Options) -> Deployment:
     )
 
 
-# `netclient version` makes an interface and writes to /etc first: the version is that of the server's models in it.
+# `netclient version` would first make an interface and write to /etc. So the version is read from the program file.
 _VERSION = 'grep -a -o -m1 "github.com/gravitl/netmaker.v[0-9.]*" "$(command -v netclient)"'
 
 DRIVER = Driver(

@@ -33,7 +33,7 @@ def overhead(options: OpenVpnOptions) -> int:
 
 
 def _common(mesh: Mesh, host: MeshNode, options: OpenVpnOptions, role: str) -> str:
-    """Return the settings that server and client share; `proto` names the underlay's IP version, and with TCP the role."""
+    """Return the settings of server and client; `proto` has the underlay's IP version, and with TCP the role."""
     proto = f"{options.proto}{host.underlay.version}" + (f"-{role}" if options.proto == "tcp" else "")
     return f"""\
 dev {host.interface(INTERFACE)}

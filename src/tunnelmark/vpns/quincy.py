@@ -13,17 +13,17 @@ from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode, Overlay
 
 INTERFACE = "quincy0"
 PORT = 55555
-LOG = '[log]\nlevel = "info"\n'  # must be said; this is what it would be
+LOG = '[log]\nlevel = "info"\n'  # the setting is mandatory; this is its usual value
 NOISE = '[protocol]\nmode = "noise"\nkey_exchange = "standard"\n'
 VERSION = 'grep -aom1 "quincy-server-[0-9][0-9.]*[0-9]" "$(command -v quincy-server)"'
-"""It has no option that prints its version, but its messages name the crate's folder that it was built from."""
+"""Reads the version: no option prints it, but the program's messages name the folder of the crate it was built from."""
 
 CLIENT = 'while :; do quincy-client --config-path "$0"; done'
-"""Starts the client again whenever it ends, as a service manager would: it ends when its server is lost."""
+"""Restarts the client whenever it ends, as a service manager would; it ends when it loses its server."""
 
 
 def _server(hub: MeshNode, key: X25519PrivateKey) -> str:
-    # Clients see each other only without isolation, and a mesh is what all VPNs here make.
+    # Clients reach each other only without isolation, and in this project every VPN makes a mesh.
     return f"""\
 name = "tunnelmark"
 interface_name = "{INTERFACE}"
@@ -47,7 +47,7 @@ interface_name = "{INTERFACE}"
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """Clients dial the server once its port is bound; it gives them their addresses."""
+    """Clients dial the server once its port is bound; the server assigns their addresses."""
     hub = mesh.hub
     server, *clients = (X25519PrivateKey.generate() for _ in mesh.hosts)
     users = "".join(

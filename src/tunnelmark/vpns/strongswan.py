@@ -1,4 +1,4 @@
-"""strongSwan: IPsec with IKEv2, its ESP packets made in user space, between peers that all know each other."""
+"""strongSwan: IPsec with IKEv2 between peers that all know each other; ESP packets are made in user space."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ charon-systemd {
     }
 }
 """
-"""The daemon's configuration: Debian's own with the plugin that does in user space what a kernel's IPsec would, and a log."""
+"""The daemon's configuration: Debian's own, with the plugin that does IPsec in user space, and with a log."""
 
 CONNECT = 'swanctl --list-sas --child "$0" | grep -q INSTALLED || exec swanctl --initiate --child "$0"'
-"""Joins a peer, unless it has already joined us."""
+"""A script that connects to a peer, unless the peer has already connected."""
 
 
 class StrongSwanOptions(Options):
@@ -41,7 +41,7 @@ class StrongSwanOptions(Options):
 
 
 def _connections(mesh: Mesh, host: MeshNode, secret: str, options: StrongSwanOptions) -> str:
-    """What `swanctl --load-all` reads: one connection a peer, and the secret that all share."""
+    """Return the file for `swanctl --load-all`: one connection for each peer, and the secret that all nodes share."""
     esp = "" if options.esp is None else f"esp_proposals = {options.esp}\n"
     text = "connections {\n"
     for peer in mesh.others(host):
@@ -80,7 +80,7 @@ def _connect(host: MeshNode, peer: MeshNode) -> Command:
 
 
 def deploy(mesh: Mesh, options: StrongSwanOptions) -> Deployment:
-    """Every node joins those before it; then those after it, which only a node has to do that has started again."""
+    """Every node connects to all earlier nodes, and then to the later ones, which only a restarted node has to do."""
     secret = secrets.token_urlsafe(32)
     daemons, configure, earlier, later = [], [], [], []
     for place, host in enumerate(mesh.hosts):

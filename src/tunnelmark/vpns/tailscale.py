@@ -1,7 +1,7 @@
 """Tailscale with a control server (headscale, on the hub) and a relay (derper, on the relay's node) in the lab.
 
-Both use port 443 with TLS, as on the Internet. If they are on the same node, headscale's built-in relay replaces derper,
-because only one of them can have the port.
+Both use port 443 with TLS, as on the Internet. If they are on the same node, headscale's built-in relay replaces
+derper, because only one of them can have the port.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _certificate(mesh: Mesh) -> tuple[str, str, str]:
 
 
 def _headscale(mesh: Mesh) -> str:
-    """Return headscale's config-example.yaml with the lab's addresses, without Tailscale's relays and disabled parts."""
+    """Return headscale's config-example.yaml with the lab's addresses, without Tailscale's own relays."""
     hub = mesh.hub
     own_relay = {
         "enabled": True,

@@ -22,7 +22,7 @@ DIRECT = r"^ (\w+) at (?!MYSELF).* nexthop \1 via"
 
 
 class TincOptions(Options):
-    """`path`: how data travel. None: as shipped (UDP, direct). `tcp`: TCPOnly. `indirect`: IndirectData, by the relay."""
+    """`path` of the data. None: as shipped (UDP, direct); `tcp`: TCPOnly; `indirect`: IndirectData, over the relay."""
 
     path: Literal["tcp", "indirect"] | None = None
 
@@ -70,7 +70,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def _phases(mesh: Mesh, options: TincOptions) -> tuple[tuple[Daemon, ...], ...]:
-    """Return the phases: a node starts once the nodes that it dials listen, as a refused dial is repeated only after 5 s."""
+    """A node starts once the nodes that it dials listen, because a refused dial is repeated only after 5 s."""
     if options.path == "tcp":
         return tuple((_daemon(host),) for host in mesh.hosts)
     dialled = [host for host in mesh.hosts if not _dials(mesh, host, options)]

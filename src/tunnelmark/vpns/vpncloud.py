@@ -1,4 +1,4 @@
-"""VpnCloud: a peer-to-peer mesh over UDP with a shared password, encrypted with what is fastest, or not at all."""
+"""VpnCloud: a peer-to-peer mesh over UDP with a shared password, encrypted with the fastest cipher, or not at all."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ PORT = 3210
 
 
 class VpnCloudOptions(Options):
-    """`cipher` None lets the peers choose by the speed test that they make at start; `plain` encrypts no data."""
+    """`cipher`: if None, the peers choose by the speed test that they make at the start; `plain` encrypts no data."""
 
     cipher: Literal["plain", "aes128", "aes256", "chacha20"] | None = None
     device: Literal["tun", "tap"] = "tun"
 
 
 def _named(host: MeshNode) -> str:
-    """A node as others name it: with IPv6 it adds the usual port itself, also to an address that has one (main.rs)."""
+    """Return a node's address as peers name it; with IPv6 without port, as vpncloud always appends one (main.rs)."""
     return f"[{host.underlay}]" if host.underlay.version == 6 else host.endpoint(PORT)
 
 
 def _config(mesh: Mesh, host: MeshNode, password: str, options: VpnCloudOptions) -> str:
-    """A node's configuration; JSON is YAML, which is what vpncloud reads."""
+    """Return a node's configuration as JSON; vpncloud reads YAML, which includes JSON."""
     crypto: dict[str, object] = {"password": password}
     if options.cipher is not None:
         crypto["algorithms"] = [options.cipher]
@@ -35,25 +35,25 @@ def _config(mesh: Mesh, host: MeshNode, password: str, options: VpnCloudOptions)
     return json.dumps(
         {
             "device": {"type": options.device, "name": INTERFACE},
-            # Its own `ip` sets another address when built by a new compiler (2.3.0, Rust 1.95), so the address is
-            # set here, and claimed where addresses and not switched frames decide who gets a packet.
+            # If built by a new compiler (2.3.0, Rust 1.95), its option `ip` sets a wrong address. So the address is set
+            # here, and with TUN claimed, because there addresses decide who gets a packet, and not switched frames.
             "ifup": f"ip address add {host.overlay} dev $IFNAME && ip link set $IFNAME up",
             "auto-claim": False,
             **tun,
             "crypto": crypto,
             "listen": host.endpoint(PORT),
             "peers": [_named(other) for other in mesh.others(host)],
-            "port-forwarding": False,  # there is no router to ask; it would look for one for 10 s
+            "port-forwarding": False,  # there is no router to ask; it would search one for 10 s
         },
         indent=1,
     )
 
 
 def _route(mesh: Mesh, host: MeshNode) -> Command:
-    """A default route into the underlay, which leads nowhere, for vpncloud 2.3 cannot do without.
+    """Return the command that sets a default route into the underlay; it leads nowhere, but vpncloud 2.3 needs one.
 
-    It asks which of its addresses leads to 8.8.8.8 and panics if none does (net.rs, get_ip), and makes its MTU
-    from that of the default route's device (device.rs, set_mtu). It sends nothing there.
+    vpncloud looks up which of its addresses leads to 8.8.8.8, and panics if none does (net.rs, get_ip). It derives its
+    MTU from that of the default route's device (device.rs, set_mtu). It sends nothing along that route.
     """
     script = 'ip route replace default dev "$(ip -o route get "$0" | sed \'s/.* dev \\([^ ]*\\).*/\\1/\')"'
     return host.command("sh", "-c", script, str(mesh.others(host)[0].underlay))
@@ -64,11 +64,11 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: VpnCloudOptions) -> Deployment:
-    """Every node names every other, and the hub listens before they do.
+    """Every node names every other node, and the hub starts first.
 
-    One that all name could introduce them to each other, but tells two that join it at the same moment of each other
-    only at its next message to its peers, after 90 s; and one that starts again is missed after 300 s only, unless it
-    dials itself.
+    If all named the hub only, it would introduce them to each other. But if two nodes join at the same moment, they would
+    hear of each other only with the hub's next message to its peers, after 90 s. And peers would miss a restarted node
+    only after 300 s, unless it dials them itself.
     """
     password = secrets.token_urlsafe(24)
     return Deployment(
@@ -93,7 +93,7 @@ DRIVER = Driver(
     version_pattern=r"VpnCloud v(\S+)",
     deploy=deploy,
     options=VpnCloudOptions,
-    recovery_time=120.0,  # for so long a peer that dialled a node takes its next start for an echo (init.rs, MAX_FAILED_RETRIES)
+    recovery_time=120.0,  # so long a peer that dialled a node takes its restart for an echo (init.rs, MAX_FAILED_RETRIES)
     recipe="vpncloud",
     variants={
         "vpncloud-plain": {"cipher": "plain"},

@@ -1,4 +1,4 @@
-"""wesher: a WireGuard mesh whose members find each other by gossip; here over wireguard-go, as the kernel has none."""
+"""wesher: a WireGuard mesh whose members find each other by gossip; here over wireguard-go, not in the kernel."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from tunnelmark.model.steps import Daemon, TcpPort, UnixSocket
 from tunnelmark.vpns import _wg
 from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
-INTERFACE = "wgoverlay"  # its own choice
+INTERFACE = "wgoverlay"  # wesher's default
 GOSSIP = 7946
 SOCKET = UnixSocket(PurePosixPath(f"/var/run/wireguard/{INTERFACE}.sock"))
-NETWORK = "10.60.0.0/16"  # as shipped it is 10.0.0.0/8, in which underlays may lie; addresses are hashes of host names
+NETWORK = "10.60.0.0/16"  # as shipped 10.0.0.0/8, which may contain underlays; addresses are hashes of host names
 
 
 def _daemon(mesh: Mesh, host: MeshNode) -> Daemon:
-    """The first start forgets what the machine's own wesher may have left; a later one resumes the mesh, as shipped."""
-    # Its key comes in the environment, as its systemd unit has it (dist/wesher.service: EnvironmentFile).
+    """The first start discards what the machine's own wesher may have left; a later start resumes the mesh, as shipped."""
+    # It gets its key by an environment variable, as in its systemd unit (dist/wesher.service: EnvironmentFile).
     script = '. "$0"; mark=$1; shift; test -e "$mark" || set -- "$@" --init; : > "$mark"; exec "$@"'
     words = ("wesher", "--bind-addr", str(host.underlay), "--overlay-net", NETWORK)
     earlier = mesh.hosts[: mesh.hosts.index(host)]
@@ -29,11 +29,11 @@ def _daemon(mesh: Mesh, host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """WireGuard first, because wesher would ask the kernel for it; then one after the other, each of which joins all before it.
+    """wireguard-go starts first, else wesher would ask the kernel for WireGuard. Then each node joins all earlier ones.
 
-    Who joins the hub only hears of the others by gossip, and of those that join at the same moment now and then a minute later
-    (memberlist's push and pull). At the end they wait until they know each other: a handshake that comes too early is lost,
-    and comes again after 5 s.
+    A node that joins the hub only would hear of the others by gossip. Of nodes that join at the same moment it sometimes
+    hears only a minute later (memberlist's push and pull). At the end the spokes wait until they know all peers: a
+    handshake that comes too early is lost, and is repeated after 5 s.
     """
     key = f"export WESHER_CLUSTER_KEY={b64encode(secrets.token_bytes(32)).decode()}\n"
     go = tuple(host.daemon("wireguard-go", "wireguard-go", "-f", INTERFACE, ready=SOCKET) for host in mesh.hosts)

@@ -17,7 +17,7 @@ PORT = 9001
 
 
 class YggdrasilOptions(Options):
-    """`build` names another version; `transport` carries the peerings, and QUIC needs 0.5."""
+    """`build` names another version than the packaged one. `transport` carries the peerings; QUIC needs 0.5."""
 
     build: Literal["0.5"] | None = None
     transport: Literal["tcp", "tls", "quic"] = "tcp"
@@ -34,14 +34,14 @@ def _public(key: Ed25519PrivateKey) -> bytes:
 
 
 def _config(mesh: Mesh, host: MeshNode, key: Ed25519PrivateKey, options: YggdrasilOptions) -> str:
-    """A node's configuration; whatever is not said here keeps the value of `yggdrasil -genconf`."""
+    """Return a node's configuration; what is not set here keeps the default of `yggdrasil -genconf`."""
     public = _public(key)
     hub = f"{options.transport}://{mesh.hub.endpoint(PORT)}"
     return json.dumps(
         {
             # Go's form of an ed25519 private key: the seed with the public key behind it.
             "PrivateKey": (key.private_bytes_raw() + public).hex(),
-            "PublicKey": public.hex(),  # 0.4 wants it; 0.5 does not look at it
+            "PublicKey": public.hex(),  # 0.4 requires it; 0.5 ignores it
             "Listen": [hub] if host == mesh.hub else [],
             "Peers": [] if host == mesh.hub else [hub],
             "MulticastInterfaces": [],
@@ -59,7 +59,7 @@ def _daemon(host: MeshNode, ready: TcpPort | UdpPort | None = None) -> Daemon:
 def deploy(mesh: Mesh, options: YggdrasilOptions) -> Deployment:
     """Start the hub first: Yggdrasil 0.4 tries a refused peering again only after a minute.
 
-    Addresses are read from the interface, for the daemon itself derives them from its key.
+    Addresses are read from the interface, because the daemon derives them from its key.
     """
     keys = sorted((Ed25519PrivateKey.generate() for _ in mesh.hosts), key=_public)
     listens = UdpPort(PORT) if options.transport == "quic" else TcpPort(PORT)
@@ -73,7 +73,7 @@ def deploy(mesh: Mesh, options: YggdrasilOptions) -> Deployment:
     )
 
 
-# Debian's build says that its version is unknown: then the package that holds this very file is asked.
+# Debian's build says that its version is unknown. Then dpkg is asked for the package that holds the file.
 _VERSION = """
 said=$(yggdrasil -version 2>&1)
 case $said in

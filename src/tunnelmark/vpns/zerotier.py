@@ -1,4 +1,4 @@
-"""ZeroTier with everything of its own: the hub is the network's controller, a moon is the root where nodes meet."""
+"""ZeroTier without its makers' servers: the hub is the network's controller; a moon is the root where nodes meet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 INTERFACE = "zt0"
 PORT = 9993
 
-# A network is called by its controller's address and six digits more; moon and addresses come out of the identities.
+# A network's name is its controller's address and six more digits; moon and addresses follow from the identities.
 _STAGE_MOON = """set -e
 hub=$1 relay=$2 endpoint=$3; shift 3
 net=$(cut -c1-10 "$hub.public")000001; echo "$net" > nwid
@@ -35,7 +35,7 @@ _DIRECT = """[ "$(zerotier-one -q -D"$1" peers | awk '$3 != "PLANET" && $5 == "D
 
 
 PROXIED = {"tcp-proxy": (_zerotier_proxy.PROGRAM, "ip"), "tcp-fallback": (_zerotier_proxy.PROGRAM, "ip", "nft")}
-"""The values of the option `path` for which there is a proxy, and the programs that it takes."""
+"""The values of the option `path` that use a proxy, each with the programs that it needs."""
 
 
 class ZeroTierOptions(Options):
@@ -51,7 +51,7 @@ class ZeroTierOptions(Options):
 
 
 def _local(mesh: Mesh, host: MeshNode, options: ZeroTierOptions) -> str:
-    """local.conf: which addresses a node may not use, and what it knows of the proxy."""
+    """Return local.conf: the underlay addresses that a node may not use, and the settings for the proxy."""
     shut = [other for other in mesh.others(host) if mesh.relay not in (host, other)] if options.path == "root" else []
     width = host.underlay.max_prefixlen
     proxied = options.path in PROXIED and host != mesh.relay
@@ -76,13 +76,13 @@ def _before(mesh: Mesh, host: MeshNode) -> Step:
 
 
 def _daemon(mesh: Mesh, host: MeshNode, options: ZeroTierOptions) -> Daemon:
-    """The daemon; kept to the proxy it binds no UDP port, and its first TCP port is that of its commands."""
+    """Return the daemon. With `tcp-proxy` it binds no UDP port, so it is ready once its TCP port for commands listens."""
     ready = TcpPort(PORT) if options.path == "tcp-proxy" and host != mesh.relay else UdpPort(PORT)
     return host.daemon("zerotier-one", "zerotier-one", "-U", f"-p{PORT}", str(host.dir), ready=ready)
 
 
 def deploy(mesh: Mesh, options: ZeroTierOptions) -> Deployment:
-    """Identities are made in the staging folder, as the network is named after one of them. Moon and controller begin."""
+    """Identities are staged, because the network is named after one of them. Moon and controller start first."""
     members = [word for host in mesh.hosts for word in (host.name, str(host.overlay.ip))]
     makes = [("zerotier-idtool", "generate", f"{host.name}.secret", f"{host.name}.public") for host in mesh.hosts]
     relay, found_at = mesh.relay, str(mesh.relay.underlay)
@@ -124,7 +124,7 @@ DRIVER = Driver(
     deploy=deploy,
     options=ZeroTierOptions,
     startup_time=12.0,
-    startup_per_node=6.0,  # a daemon gets to know one node of a /24 in 2 s, and they ask again every 5 s (docs/findings/zerotier-on-a-lan.md)
+    startup_per_node=6.0,  # in a /24 a daemon learns one node in 2 s; nodes ask again every 5 s (docs/findings/zerotier-on-a-lan.md)
     convergence_time=5.0,
     also_needs=lambda options: PROXIED.get(options.path, ()),
     variants={

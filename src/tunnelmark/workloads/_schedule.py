@@ -32,7 +32,7 @@ class Scheduled:
     outage: float
 
     def events(self, node: str, begun: float) -> tuple[Event, ...]:
-        """Return the fault's event and its ending, on the node with that name, if the window begins at `begun` (seconds).
+        """Return the fault's event and its ending on the node with that name; the window begins at `begun` (seconds).
 
         The ending makes sure that the next fault finds the mesh as it was.
         """
