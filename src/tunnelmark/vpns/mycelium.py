@@ -29,11 +29,11 @@ def _daemon(mesh: Mesh, host: MeshNode, transport: str) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: MyceliumOptions) -> Deployment:
-    """Each node peers with all earlier nodes, which already listen; a node makes its key at the first start and keeps it."""
+    """Each node peers with all earlier nodes, which already listen. It makes its key at the first start and keeps it."""
     return Deployment(
         overlays=mesh.overlays(INTERFACE, own_addresses=True),
         phases=(
-            tuple(host.command("mkdir", "-p", str(host.dir)) for host in mesh.hosts),  # it makes its key, but not the folder
+            tuple(host.command("mkdir", "-p", str(host.dir)) for host in mesh.hosts),  # mycelium makes no folder
             *((_daemon(mesh, host, options.transport),) for host in mesh.hosts),
         ),
     )

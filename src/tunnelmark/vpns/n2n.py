@@ -17,7 +17,7 @@ EDGE = 'N2N_KEY=$(cat "$0") && export N2N_KEY && exec edge "$@"'
 
 
 def _mac(mesh: Mesh, host: MeshNode) -> str:
-    """Return a fixed MAC for each edge ("highly recommended" by edge(8)); else peers keep the one from before a restart."""
+    """Return an edge's fixed MAC ("highly recommended" by edge(8)); else peers keep the one from before a restart."""
     return f"02:60:00:00:00:{mesh.hosts.index(host) + 1:02x}"
 
 
@@ -32,7 +32,8 @@ def _edge(mesh: Mesh, host: MeshNode) -> Daemon:
 def _joins(mesh: Mesh, host: MeshNode) -> list[tuple[Step, ...]]:
     """Return the phases in which an edge registers, and then pings all earlier edges one after the other.
 
-    An edge that meets two peers at the same moment sometimes never sends them anything (see `DRIVER.known_restart_bug`).
+    If an edge meets two peers at the same moment, it sometimes sends neither of them anything from then on (see
+    `DRIVER.known_restart_bug`).
     """
     before = mesh.hosts[: mesh.hosts.index(host)]
     meets = [host.succeeds("ping", "-n", "-q", "-c1", "-w1", str(peer.overlay.ip)) for peer in before]

@@ -32,7 +32,8 @@ KEYS = 8000  # where the identity provider's public keys are served
 AUDIENCE = "tunnelmark"
 SOCKET = UnixSocket(PurePosixPath("/var/run/netbird.sock"))  # through which the daemon takes commands
 # Seconds. By then offers come up to 51 s apart (client/internal/peer/guard). An offer fails if its only candidate, that
-# of TURN, comes before the agent: it is dropped ("ICE Agent is not initialized yet", client/internal/peer/worker_ice.go).
+# of TURN, comes before the agent: it is dropped ("ICE Agent is not initialized yet",
+# client/internal/peer/worker_ice.go).
 TURN_RECOVERY = 90.0
 LIFE = 86400  # seconds that a setup key is valid; NetBird accepts no shorter life
 

@@ -127,7 +127,7 @@ def _server(hub: MeshNode, password: str) -> str:
                 "mqusername": "netmaker",
                 "mqpassword": password,
                 "masterkey": secrets.token_hex(16),
-                "publicipservice": f"http://127.0.0.1:{ASKED}/",  # asked at each start; otherwise it would ask the Internet
+                "publicipservice": f"http://127.0.0.1:{ASKED}/",  # asked each time; else it asks the Internet
                 "telemetry": "off",
                 "netclientautoupdate": "disabled",
             }

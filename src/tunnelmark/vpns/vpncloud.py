@@ -66,9 +66,9 @@ def _daemon(host: MeshNode) -> Daemon:
 def deploy(mesh: Mesh, options: VpnCloudOptions) -> Deployment:
     """Every node names every other node, and the hub starts first.
 
-    If all named the hub only, it would introduce them to each other. But if two nodes join at the same moment, they would
-    hear of each other only with the hub's next message to its peers, after 90 s. And peers would miss a restarted node
-    only after 300 s, unless it dials them itself.
+    If all named one node only, it would introduce them to each other. But if two nodes join it at the same moment, they
+    would hear of each other only with its next message to its peers, after 90 s. And a restarted node would be missed
+    only after 300 s, unless it dials others itself.
     """
     password = secrets.token_urlsafe(24)
     return Deployment(
@@ -93,7 +93,7 @@ DRIVER = Driver(
     version_pattern=r"VpnCloud v(\S+)",
     deploy=deploy,
     options=VpnCloudOptions,
-    recovery_time=120.0,  # so long a peer that dialled a node takes its restart for an echo (init.rs, MAX_FAILED_RETRIES)
+    recovery_time=120.0,  # seconds in which peers take a restarted node for an echo of theirs (init.rs, MAX_FAILED_RETRIES)
     recipe="vpncloud",
     variants={
         "vpncloud-plain": {"cipher": "plain"},

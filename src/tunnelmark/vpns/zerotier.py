@@ -76,7 +76,10 @@ def _before(mesh: Mesh, host: MeshNode) -> Step:
 
 
 def _daemon(mesh: Mesh, host: MeshNode, options: ZeroTierOptions) -> Daemon:
-    """Return the daemon. With `tcp-proxy` it binds no UDP port, so it is ready once its TCP port for commands listens."""
+    """Return the daemon. With `tcp-proxy` no node but the relay binds a UDP port: it is ready once its TCP port is.
+
+    The first TCP port of such a node is the one for commands.
+    """
     ready = TcpPort(PORT) if options.path == "tcp-proxy" and host != mesh.relay else UdpPort(PORT)
     return host.daemon("zerotier-one", "zerotier-one", "-U", f"-p{PORT}", str(host.dir), ready=ready)
 

@@ -29,9 +29,7 @@ _BUFFER = 4 * 1024 * 1024
 """The receive buffer to ask for, in bytes: a receiver that waits for its core must not lose packets meanwhile."""
 
 _STEP_S = 0.1  # seconds from one line of figures to the next
-_PATIENCE_S = (
-    40.0  # to connect: a connection may need the sixth probe of RFC 9002 (6.2), 31 s after the first
-)
+_PATIENCE_S = 40.0  # to connect: a connection may need the sixth probe of RFC 9002 (6.2), 31 s after the first
 _PATIENCE_EACH_S = 2.0  # more for each connection: QUIC's first timeout (1 s), and two round trips by satellite
 _AFTERWARDS_S = 5.0  # seconds that the client waits after the download for packets under way
 _GRACE_S = 5.0
