@@ -9,7 +9,7 @@ from tunnelmark.model.steps import Daemon, File, UdpPort
 from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "fastd0"
-PORT = 10000  # there is no usual port; the manual's examples use it
+PORT = 10000  # fastd has no usual port; the manual's examples use it
 KEYS = (
     'umask 077; secret=$(fastd --generate-key --machine-readable) && printf \'secret "%s";\\n\' "$secret" > "$0.secret"'
     ' && public=$(fastd --config "$0.secret" --show-key --machine-readable) && printf \'key "%s";\\n\' "$public" > "$0.pub"'

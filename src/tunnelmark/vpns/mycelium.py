@@ -29,7 +29,7 @@ def _daemon(mesh: Mesh, host: MeshNode, transport: str) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: MyceliumOptions) -> Deployment:
-    """Each node peers with all earlier nodes, which already listen. It makes its key at the first start and keeps it."""
+    """Each node peers with all earlier nodes, which already listen. It makes its key at its first start only."""
     return Deployment(
         overlays=mesh.overlays(INTERFACE, own_addresses=True),
         phases=(

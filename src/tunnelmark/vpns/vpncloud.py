@@ -43,7 +43,7 @@ def _config(mesh: Mesh, host: MeshNode, password: str, options: VpnCloudOptions)
             "crypto": crypto,
             "listen": host.endpoint(PORT),
             "peers": [_named(other) for other in mesh.others(host)],
-            "port-forwarding": False,  # there is no router to ask; it would search one for 10 s
+            "port-forwarding": False,  # without a router to ask it would search for 10 s
         },
         indent=1,
     )
@@ -93,7 +93,7 @@ DRIVER = Driver(
     version_pattern=r"VpnCloud v(\S+)",
     deploy=deploy,
     options=VpnCloudOptions,
-    recovery_time=120.0,  # seconds in which peers take a restarted node for an echo of theirs (init.rs, MAX_FAILED_RETRIES)
+    recovery_time=120.0,  # so long peers take a restarted node for an echo (init.rs, MAX_FAILED_RETRIES)
     recipe="vpncloud",
     variants={
         "vpncloud-plain": {"cipher": "plain"},

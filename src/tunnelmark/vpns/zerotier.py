@@ -76,7 +76,7 @@ def _before(mesh: Mesh, host: MeshNode) -> Step:
 
 
 def _daemon(mesh: Mesh, host: MeshNode, options: ZeroTierOptions) -> Daemon:
-    """Return the daemon. With `tcp-proxy` no node but the relay binds a UDP port: it is ready once its TCP port is.
+    """Return the daemon. With `tcp-proxy` only the relay binds a UDP port; others are ready once a TCP port listens.
 
     The first TCP port of such a node is the one for commands.
     """
@@ -127,7 +127,7 @@ DRIVER = Driver(
     deploy=deploy,
     options=ZeroTierOptions,
     startup_time=12.0,
-    startup_per_node=6.0,  # in a /24 a daemon learns one node in 2 s; nodes ask again every 5 s (docs/findings/zerotier-on-a-lan.md)
+    startup_per_node=6.0,  # in a /24 a daemon learns one node in 2 s, and nodes ask every 5 s (docs/findings/zerotier-on-a-lan.md)
     convergence_time=5.0,
     also_needs=lambda options: PROXIED.get(options.path, ()),
     variants={

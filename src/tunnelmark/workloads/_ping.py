@@ -12,7 +12,7 @@ _SUMMARY = re.compile(r"^(\d+) packets transmitted, (\d+) received,.* time (\d+)
 _HINT = "compare `ping -V` and the raw output"
 
 SEQUENCE_NUMBERS = 65536
-"""How many sequence numbers there are (icmp_seq has 16 bits); answers to more probes could not be told apart."""
+"""How many sequence numbers there are (icmp_seq has 16 bits); answers to more probes could not be distinguished."""
 
 
 @dataclass(frozen=True, slots=True)
