@@ -40,7 +40,7 @@ def _certificate(mesh: Mesh) -> tuple[str, str, str]:
 
 
 def _headscale(mesh: Mesh) -> str:
-    """Return headscale's config-example.yaml with our addresses, but without Tailscale's relays and what is off there."""
+    """Return headscale's config-example.yaml with our addresses, without Tailscale's relays and what is off there."""
     hub = mesh.hub
     own_relay = {
         "enabled": True,

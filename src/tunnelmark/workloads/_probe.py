@@ -87,10 +87,7 @@ def _buffer(ends: Endpoints) -> tuple[str, str]:
 
 
 def lines(outputs: Mapping[str, str], name: str) -> list[dict[str, object]]:
-    """Return the JSON objects that one side printed.
-
-    Raises WorkloadFailed if one of them reports an error, and OutputUnreadable if a line is not a JSON object.
-    """
+    """Return one side's JSON lines. Raises WorkloadFailed if one is an error, OutputUnreadable if one is not JSON."""
     found = []
     for number, text in enumerate(outputs.get(name, "").splitlines(), 1):
         try:

@@ -92,10 +92,7 @@ class Received:
 
 
 def received(text: str) -> Received:
-    """Return what a ristreceiver counted.
-
-    Raises OutputUnreadable if `text` has no statistics, or has them in another form.
-    """
+    """Return what a ristreceiver counted. Raises OutputUnreadable if it printed no statistics of the known form."""
     steps = []
     for time, said in _statistics(text, "receiver-stats"):
         try:

@@ -255,10 +255,7 @@ def _read(outputs: dict[str, str], options: NixOptions) -> Reading:
 
 
 def _requests(log: str) -> tuple[_Request, ...]:
-    """Return the requests that the server logged.
-
-    Raises OutputUnreadable if there are none, or if a line is not a request.
-    """
+    """Return the requests in the server's log. Raises OutputUnreadable if there are none, or a line is not one."""
     requests = []
     for line in log.splitlines():
         if (found := _LOGGED.match(line)) is None:

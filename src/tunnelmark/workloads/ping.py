@@ -120,10 +120,7 @@ def _read(outputs: dict[str, str], options: PingOptions) -> Reading:
 
 
 def _probes(text: str, duration: Duration, size: int) -> _ping.Probes:
-    """Read the output of one ping with payloads of `size` bytes.
-
-    Raises WorkloadFailed if no probe was answered, or if an ICMP error ended ping early.
-    """
+    """Read one ping's output. Raises WorkloadFailed if no probe was answered, or if an ICMP error ended ping early."""
     probes = _ping.read(text, duration)
     # With a deadline iputils' ping ends at the first error. A complete run may end up to two spacings early.
     short = probes.sent_for < duration - 2 * probes.spacing
