@@ -78,10 +78,7 @@ def _phases(mesh: Mesh, options: TincOptions) -> tuple[tuple[Daemon, ...], ...]:
 
 
 def _settled(mesh: Mesh, host: MeshNode, options: TincOptions) -> Converged:
-    """Return the condition that a node has settled.
-
-    Over UDP it must know the path MTU to every peer to which it sends; over TCP it needs a connection with every peer.
-    """
+    """Settled: it knows the path MTU to every peer to which it sends UDP, or has a connection with every TCP peer."""
     peers = [mesh.relay] if options.path == "indirect" and host != mesh.relay else mesh.others(host)
     pattern = DIRECT if options.path == "tcp" else KNOWN_MTU
     return Converged(host.name, "tincd", SIGUSR2, pattern, len(peers))

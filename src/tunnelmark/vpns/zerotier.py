@@ -76,10 +76,7 @@ def _before(mesh: Mesh, host: MeshNode) -> Step:
 
 
 def _daemon(mesh: Mesh, host: MeshNode, options: ZeroTierOptions) -> Daemon:
-    """Return the daemon. With `tcp-proxy` only the relay binds a UDP port; others are ready once a TCP port listens.
-
-    The first TCP port of such a node is the one for commands.
-    """
+    """Return the daemon. With `tcp-proxy` only the relay binds a UDP port; others first listen for commands by TCP."""
     ready = TcpPort(PORT) if options.path == "tcp-proxy" and host != mesh.relay else UdpPort(PORT)
     return host.daemon("zerotier-one", "zerotier-one", "-U", f"-p{PORT}", str(host.dir), ready=ready)
 

@@ -52,10 +52,7 @@ def read(text: str, begun: float, ended: float) -> list[Sample]:
 
 
 def relayed(text: str, spans: Sequence[tuple[float, float]]) -> list[float | None]:
-    """Return for each span of time the share of bytes that went through a third node, in %; None if nothing was seen.
-
-    Spans are (begin, end) in seconds of CLOCK_MONOTONIC.
-    """
+    """Return the relayed share of bytes in each span (seconds of CLOCK_MONOTONIC), in %; None if nothing was seen."""
     looks: list[Look] = json.loads(text)["looks"] if text else []
     of_span = [[look[RELAYED] for look in looks if begun < look["time"] <= ended] for begun, ended in spans]
     return [fmean(shares) if shares else None for shares in of_span]

@@ -147,10 +147,7 @@ def read(outputs: Mapping[str, str]) -> tuple[tuple[StreamWay, StreamWay], float
 
 
 def happened(outputs: Mapping[str, str]) -> list[Mapping[str, object]]:
-    """Return the lines of the events file: first the deployment's start, then each event in order.
-
-    Raises OutputUnreadable if there are none.
-    """
+    """Return the events file's lines: the deployment's start, then each event. OutputUnreadable if there are none."""
     lines = [json.loads(line) for line in outputs.get(EVENTS, "").splitlines()]
     if not lines:
         raise OutputUnreadable(

@@ -170,10 +170,7 @@ def _held(size: int | None) -> str:
 
 
 def _documents(text: str, count: int) -> list[dict[str, Any]]:
-    """Return the JSON objects that the client's programs printed one after the other.
-
-    Raises WorkloadFailed if there are none, and OutputUnreadable if they are not `count` valid objects.
-    """
+    """Return the client's JSON objects. WorkloadFailed if there are none, OutputUnreadable if they are not `count`."""
     found: list[dict[str, Any]] = []
     decoder, place = json.JSONDecoder(), 0
     try:

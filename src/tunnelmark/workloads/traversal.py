@@ -46,10 +46,7 @@ class TraversalOptions(Options):
 
 
 def traffic(ends: Endpoints, options: TraversalOptions) -> Traffic:
-    """Return one ping from source to target that gets SIGINT at the end.
-
-    With a deadline of its own, ping would end at the first ICMP error.
-    """
+    """Return one ping, which gets SIGINT at the end: with its own deadline it would end at the first ICMP error."""
     seconds = float(options.duration)
     limit = ("timeout", "--foreground", "--signal=INT", f"{seconds:.0f}")
     argv = ("ping", "-n", "-D", "-i", f"{_INTERVAL:g}", "-s", str(_SIZE), str(ends.target_address))

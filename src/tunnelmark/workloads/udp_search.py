@@ -58,10 +58,7 @@ class _Found(_probe.Line):
 
 
 def _metrics(options: UdpSearchOptions) -> tuple[Metric, ...]:
-    """Return the metrics of all sizes and bounds.
-
-    The primary ones are bit/s at the largest size and packets/s at the smallest, both at the widest bound.
-    """
+    """Return all metrics; primary are bit/s at the largest size, packets/s at the smallest, at the widest bound."""
     by_size = sorted(options.sizes, key=lambda size: (size == "full", size if size != "full" else 0))
     widest = max(options.loss)
     return tuple(

@@ -241,10 +241,7 @@ def _read(outputs: dict[str, str], options: VideoOptions) -> Reading:
 
 
 def _offered(outputs: dict[str, str], options: VideoOptions) -> tuple[int, float]:
-    """Return how many packets the clip has, and how many seconds sending took.
-
-    Raises WorkloadFailed unless all were really sent, and OutputUnreadable if the client did not say so.
-    """
+    """Return the clip's number of packets, and the seconds that sending took. Raises an error unless all were sent."""
     text = outputs.get(_CLIENT, "")
     clip, sent = _CLIP.search(text), _SENT.search(text)
     if clip is None or sent is None:
