@@ -1,6 +1,6 @@
 """A laboratory for VPNs: real daemons, real workloads, every arm compared with the bare link.
 
-For programs there is `tunnelmark.load(folder)`, which reads results (`tunnelmark.api`); it is imported when it is asked for.
+Python programs read results with `tunnelmark.load(folder)` (see `tunnelmark.api`). It is imported at its first use.
 """
 
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    """What is imported late (PEP 562): the command starts fast, and a type checker sees it all the same."""
+    """Import `Run` or `load` at its first use (PEP 562), so that the command starts fast; type checkers know both."""
     if name in ("Run", "load"):
         from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""Results for Python programs: `tunnelmark.load(folder)` gives a run, and the run gives Arrow tables.
+"""Gives results to Python programs: `tunnelmark.load(folder)` returns a Run, whose methods return Arrow tables.
 
 >>> import tunnelmark
 >>> run = tunnelmark.load("docs/demo/results")
@@ -14,8 +14,8 @@ Each table has the columns that `tunnelmark query --schema` shows, with the unit
 >>> run.trials().schema.field("phases").metadata[b"unit"]
 b's'
 
-Where pandas is installed, `run.trials().to_pandas()` is a data frame; tunnelmark itself does not need it. Errors are those of
-`tunnelmark.errors`: StoreError where a folder holds no results, or damaged ones.
+If pandas is installed, `run.trials().to_pandas()` returns a data frame; tunnelmark itself does not need pandas.
+The errors are those of `tunnelmark.errors`, such as StoreError if a folder's results are damaged.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ __all__ = ["Run", "load"]
 
 
 def load(folder: str | PathLike[str]) -> Run:
-    """The results in a folder: of one run, or of several that `repeat` or `merge` joined, which the column `run` then names.
+    """Read a folder of results: one run, or several runs, such as those that `repeat` or `merge` has put together.
 
-    StoreError if there is nothing to read, or it is damaged. Nothing is measured, and no root is needed.
+    The column `run` of every table names the run. StoreError if the folder does not exist or its results are damaged,
+    UsageError if it holds no results. Nothing is measured, and root is not needed.
     """
     return Run(Path(folder), StoredRuns(run_folders.read([Path(folder)])))
 
 
 class Run:
-    """Results that were read, as tables; what needs an analysis makes it when it is asked for, and once."""
+    """The results that `load` has read, as tables. The first table that needs the analysis makes it; later ones use it too."""
 
     def __init__(self, folder: Path, stored: StoredRuns) -> None:
         self.folder = folder
@@ -57,34 +58,40 @@ class Run:
 
     @property
     def results(self) -> Mapping[str, Results]:
-        """What the folder holds as frozen data, by the name of each run."""
+        """The plan, environment and attempts of each run as frozen dataclasses, by the name of the run."""
         return self._stored.results
 
     @property
     def analyses(self) -> Mapping[str, Analysis]:
-        """What the analysis says of each run, by its name."""
+        """The statistical analysis of each run (effects, ranks, gates), by the name of the run."""
         return self._stored.analyses
 
     def trials(self) -> pa.Table:
-        """One row an attempt at a trial: what came of it, when, how long each phase took (s)."""
+        """One row for each attempt at a trial: its outcome, when it began, and how many seconds each phase took."""
         return self._stored.table("trials")
 
     def samples(self) -> pa.Table:
-        """One row a value, in its `unit`: of a whole window where `time` is null, else of a moment (s since it began)."""
+        """One row for each measured value, in its `unit`.
+
+        `time`: seconds since the measuring window began; null if the value is that of the whole window.
+        """
         return self._stored.table("samples")
 
     def metrics(self) -> pa.Table:
-        """The samples of whole windows alone; `used` says which of them the analysis uses."""
+        """Only those samples that are values of a whole window; the column `used` says whether the analysis uses the value."""
         return self._stored.table("metrics")
 
     def effects(self) -> pa.Table:
-        """One row a comparison of two arms by one metric: a ratio, or a difference in its `unit`, with a 95 % interval."""
+        """One row for each comparison of two arms by one metric.
+
+        The effect is a ratio, or a difference in the row's `unit`, with its 95 % confidence interval.
+        """
         return self._stored.table("effects")
 
     def verdicts(self) -> pa.Table:
-        """One row an arm in a scenario by one metric: what it reached, in its `unit`, and how it compares with direct."""
+        """One row for each arm, scenario and metric: the arm's value, in `unit`, and how it compares with direct."""
         return self._stored.table("verdicts")
 
     def environment(self) -> pa.Table:
-        """One row a recorded fact of the machine and its programs: key and value as text."""
+        """One row for each recorded fact about the machine or its programs: its key and its value, both as text."""
         return self._stored.table("environment")

@@ -36,7 +36,7 @@ class TunnelmarkError(Exception):
 
     @property
     def kind(self) -> str:
-        """The class name in lower case with dashes, as results have it (`daemon-died`)."""
+        """The name of the class in lower case with dashes, as it is written in results: `daemon-died`."""
         name = type(self).__name__
         return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-")
 
@@ -46,7 +46,7 @@ class UsageError(TunnelmarkError):
 
 
 class UnknownName(UsageError):
-    """A name that is not known; the hint has the known names that are most like it."""
+    """A name is not known; the hint lists the names nearest to it, or all known names if none is near."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         known = sorted(known)
@@ -57,7 +57,7 @@ class UnknownName(UsageError):
 class PlanError(UsageError):
     """A plan file is wrong at a certain key.
 
-    `file` and `key` (dotted, with list indices) say where; the hint says what would be right.
+    `file` is its path, `key` is dotted, with list indices ("" if it is the whole file). The hint says what would be right.
     """
 
     def __init__(self, file: str, key: str, problem: str, *, hint: str = "") -> None:
@@ -118,18 +118,21 @@ class TrialVoid(TrialError):
 
 
 def plain(error: TunnelmarkError) -> dict[str, str]:
-    """An error as data for another process, which makes it `again`."""
+    """Return an error as a dict of texts, which can be sent to another process; `again` makes the error from it there."""
     return {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
 
 
 def again(said: Mapping[str, str]) -> TunnelmarkError:
-    """The error that `plain` said; a LabError where it is of a kind that takes more than a message and a hint."""
+    """Return the error that `plain` described, with its message and its hint.
+
+    MissingPart, StoreError, DiskFull and UsageError keep their class. An error of any other class becomes a LabError.
+    """
     kinds = {each.__name__: each for each in (MissingPart, LabError, StoreError, DiskFull, UsageError)}
     return kinds.get(said["kind"], LabError)(said["message"], hint=said["hint"])
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint with the known names that are nearest to `name`, or all of them when none is near."""
+    """Return a hint: up to 3 known names near to `name`, all known names if none is near, or "none is known"."""
     known = list(known)
     near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
     if near:

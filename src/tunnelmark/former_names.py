@@ -1,6 +1,6 @@
-"""What things were called before, heeded for one release; each table is from the former name to the one that holds now.
+"""Former names of commands, files and variables, which are still accepted for one release. Each dict maps a former name to its new one.
 
-When that release has passed, this file goes, and with it what the type checker then finds.
+After that release this file is deleted, together with the code that uses it, which the type checker then reports.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LOSSES = {"state4": "four-state"}
 
 EMULATOR_VARIABLE = "TUNNELMARK_WIRE"
 PACKAGES_VARIABLE = "TUNNELMARK_PEERS"
-PACKAGES_FOLDER = "peers"  # of installed programs
+PACKAGES_FOLDER = "peers"  # of the folder with the installed programs
 PACKAGE_RECORD = "peer.json"
 RECIPES_FOLDER = "peers"
 RECIPE_TABLE = "[peer]"

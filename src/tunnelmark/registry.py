@@ -3,7 +3,8 @@
 A module in `tunnelmark.vpns` that defines `DRIVER`, or in `tunnelmark.workloads` that defines `WORKLOAD`,
 is found without being listed anywhere. TUNNELMARK_PATH holds folders, separated by colons, whose
 subfolders `vpns/` and `workloads/` hold such modules as plain files. An extra file that is broken is left out with a
-warning: a half-written driver must not keep anyone from measuring tinc.
+warning: a half-written driver must not keep anyone from measuring tinc. UsageError if TUNNELMARK_PATH names a path that
+is not a folder.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _broken: dict[Path, UsageError] = {}
 
 @functools.cache
 def vpns() -> Mapping[str, Driver[Any]]:
-    """Every driver by name, the bare link (`direct`) first; without those of extra files that are broken."""
+    """Return every driver by name, the bare link (`direct`) first. Extra files that are broken are left out."""
     found = _all("vpns", "DRIVER", Driver)
     first = {"direct": found["direct"]} if "direct" in found else {}
     return MappingProxyType(first | found)
@@ -53,12 +54,15 @@ def vpns() -> Mapping[str, Driver[Any]]:
 
 @functools.cache
 def workloads() -> Mapping[str, Workload[Any]]:
-    """Every workload by name; without those of extra files that are broken."""
+    """Return every workload by name. Extra files that are broken are left out."""
     return MappingProxyType(_all("workloads", "WORKLOAD", Workload))
 
 
 def vpn(name: str) -> Driver[Any]:
-    """The driver of that name; UnknownName holds the nearest ones."""
+    """Return the driver of a VPN by its name.
+
+    UnknownName if there is none. If an extra file that was left out seems to define it: the UsageError of that file.
+    """
     try:
         return vpns()[name]
     except KeyError:
@@ -66,7 +70,7 @@ def vpn(name: str) -> Driver[Any]:
 
 
 def arms() -> Mapping[str, tuple[Driver[Any], Mapping[str, object]]]:
-    """Every arm that has a name: each VPN as shipped, followed by its variants with their options.
+    """Return every named arm with its driver and options: each VPN with default options, followed by its variants.
 
     UsageError if two VPNs use one name.
     """
@@ -81,7 +85,10 @@ def arms() -> Mapping[str, tuple[Driver[Any], Mapping[str, object]]]:
 
 
 def arm(name: str) -> tuple[Driver[Any], Options]:
-    """The VPN and the checked options of a named arm; UnknownName holds the nearest ones."""
+    """Return the driver and the checked options of a named arm.
+
+    UnknownName if there is none. If an extra file that was left out seems to define it: the UsageError of that file.
+    """
     known = arms()
     if name not in known:
         raise _unknown("VPN", name, known)
@@ -90,7 +97,11 @@ def arm(name: str) -> tuple[Driver[Any], Options]:
 
 
 def matrix() -> tuple[MatrixRow, ...]:
-    """The feature matrix: every VPN with a driver, then those without; what was measured here comes before what is shipped."""
+    """Return the feature matrix: a row for every VPN with a driver, then for those without one.
+
+    If this machine has measured cells of an arm, they replace all measured cells of that arm that are shipped.
+    UsageError if a file in a folder `matrix/` is not a row of the matrix.
+    """
     files: dict[str, MatrixFile] = {}
     for file in sorted(path for folder in Files.standard().folders for path in (folder / "matrix").glob("*.toml")):
         try:
@@ -106,12 +117,15 @@ def matrix() -> tuple[MatrixRow, ...]:
 
 
 def measured_file() -> Path:
-    """Where `tunnelmark matrix --measure` keeps what it saw on this machine (XDG base directories)."""
+    """Return the file in which `tunnelmark matrix --measure` keeps the cells measured on this machine (XDG base directories)."""
     return paths.data("measured.json")
 
 
 def workload(name: str) -> Workload[Any]:
-    """The workload of that name; UnknownName holds the nearest ones."""
+    """Return a workload by its name.
+
+    UnknownName if there is none. If an extra file that was left out seems to define it: the UsageError of that file.
+    """
     try:
         return workloads()[name]
     except KeyError:
@@ -119,7 +133,10 @@ def workload(name: str) -> Workload[Any]:
 
 
 def broken(name: str = "") -> tuple[UsageError, ...]:
-    """What is wrong with extra files that were left out: with all, or with those that seem to hold this name."""
+    """Return the errors of the extra files that were left out.
+
+    With `name`, only of those that seem to define it: the file has that name, or its text has the name in quotes.
+    """
     quoted = re.compile(rf"""["']{re.escape(name)}["']""")
     return tuple(
         error
@@ -129,12 +146,12 @@ def broken(name: str = "") -> tuple[UsageError, ...]:
 
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error for a name that is not there: why its file was left out, if one that was may hold it."""
+    """Return the error for a name that is not known; if a file that was left out seems to define it, that file's error."""
     return next(iter(broken(name)), UnknownName(what, name, known))
 
 
 def catalogue() -> Catalogue:
-    """The names and options of all VPNs and workloads, against which a plan file is checked."""
+    """Return the names and options of all VPNs, workloads and collectors, against which a plan file is checked."""
     return Catalogue(
         vpns={name: driver.options for name, driver in vpns().items()},
         variants={name: (driver.name, options) for name, (driver, options) in arms().items() if name != driver.name},
@@ -150,12 +167,12 @@ def catalogue() -> Catalogue:
 
 
 def vpn_part(driver: Driver[Any], options: Options | None = None) -> Requirement:
-    """What has to be installed for a VPN with these options; None are its defaults."""
+    """Return what must be installed to run a VPN with these options, or with its default options if they are None."""
     return driver.part(driver.options() if options is None else options)
 
 
 def parts() -> dict[str, Requirement]:
-    """What is to be installed for each named arm."""
+    """Return what must be installed to run each named arm, by the name of the arm."""
     return {name: driver.part(driver.options.model_validate(options)) for name, (driver, options) in arms().items()}
 
 
@@ -184,7 +201,10 @@ def _all(stage: str, attribute: str, kind: type[_Kind]) -> dict[str, _Kind]:
 
 
 def _modules(stage: str) -> Iterator[tuple[str, ModuleType]]:
-    """Where a module comes from, and the module: the package's own by name, then extra files by path."""
+    """Yield each module of `tunnelmark.STAGE` with its dotted name, then each extra file as a module with its path.
+
+    An extra file that cannot be loaded is left out. UsageError if TUNNELMARK_PATH names a path that is not a folder.
+    """
     package = importlib.import_module(f"tunnelmark.{stage}")
     for name in sorted(module.name for module in pkgutil.iter_modules(package.__path__)):
         if name != "base" and not name.startswith("_"):
@@ -201,7 +221,7 @@ def _modules(stage: str) -> Iterator[tuple[str, ModuleType]]:
 
 
 def _leave_out(file: Path, error: UsageError) -> None:
-    """Note that an extra file is broken; an error in the package itself is ours, and is raised."""
+    """Note that an extra file is broken, and warn. The error is raised if it is in a module of the package itself."""
     if file.suffix != ".py":
         raise error
     _broken[file] = error

@@ -1,4 +1,4 @@
-"""Quantities with their units: bit rates, byte sizes, durations and shares, read from and written as text.
+"""Reads and writes quantities with their units as text: bit rates, sizes in bytes, durations and shares.
 
 Rates are in bit/s with decimal prefixes (as RFC 2544 and iproute2's `mbit` have them), sizes in
 bytes with decimal (kB) or binary (KiB) prefixes, durations in seconds, shares from 0 to 1 written in per cent.
@@ -53,7 +53,7 @@ class Duration(float):
 
     @classmethod
     def parse_moment(cls, text: object) -> Duration:
-        """Read the time since a beginning, which may be `"0 s"`; ValueError says what would be right."""
+        """Read a point in time as the time since a beginning; it may be `"0 s"`. ValueError says what would be right."""
         return cls(_quantity(text, _DURATIONS, "a time from '0 s' on, such as '10 ms' or '2 s'", zero=True))
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class Share(float):
     def parse(cls, text: object) -> Share:
         """Read a share such as `"0.5 %"`; ValueError says what would be right.
 
-        A number without a unit is refused: 1 might be meant as 1 % or as all.
+        A number without a unit is refused: 1 could mean 1 % or 100 %.
         """
         share = _quantity(text, _SHARES, "a share from '0 %' to '100 %', such as '0.5 %'", zero=True)
         if share > 1:
@@ -79,7 +79,7 @@ class Share(float):
 
 
 def clock(seconds: float) -> str:
-    """A duration as people say it: `42 s`, `4 min 05 s`, `1 h 02 min`."""
+    """Return a duration, given in seconds, as text for people: `42 s`, `4 min 05 s`, `1 h 02 min`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -89,7 +89,7 @@ def clock(seconds: float) -> str:
 
 
 def _whole(text: object, units: dict[str, int], right: str) -> int:
-    """A quantity in whole units, which must not be rounded to nothing."""
+    """Read a quantity as a whole number of bit/s or bytes. ValueError if it is wrong, or would be rounded to 0."""
     if not (value := round(_quantity(text, units, right))):
         raise ValueError(f"should be {right}")
     return value
