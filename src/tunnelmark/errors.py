@@ -57,7 +57,7 @@ class UnknownName(UsageError):
 class PlanError(UsageError):
     """A plan file is wrong at a certain key.
 
-    `file` is its path, `key` is dotted, with list indices ("" if it is the whole file). The hint says what would be right.
+    `file` is its path. `key` is dotted, with list indices ("" for the whole file). The hint says what would be right.
     """
 
     def __init__(self, file: str, key: str, problem: str, *, hint: str = "") -> None:

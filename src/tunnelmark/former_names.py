@@ -1,4 +1,4 @@
-"""Former names of commands, files and variables, which are still accepted for one release. Each dict maps a former name to its new one.
+"""Former names of commands, files and variables; they are accepted for one more release. Dicts map former to new names.
 
 After that release this file is deleted, together with the code that uses it, which the type checker then reports.
 """

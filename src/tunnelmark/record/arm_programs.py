@@ -1,4 +1,4 @@
-"""What a run's environment records of the VPN of one arm: its version and its programs."""
+"""Finds what a run's environment records of the VPN of one arm: its version and its programs."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from tunnelmark.record.results import ArmInfo
 
 VERSION = "version"
-"""The key of a version in what is recorded of a VPN."""
+"""The key of the version in the record of a VPN."""
 
 
 def recorded(environment: Mapping[str, Any], arm: ArmInfo) -> Mapping[str, Any]:
-    """The record of an arm's VPN; empty where there is none, as of an arm that could not take part."""
+    """Return the record of an arm's VPN; {} if there is none, for example because the arm could not take part."""
     vpns = environment.get("vpns")
     if not isinstance(vpns, Mapping):
         return {}
@@ -21,15 +21,15 @@ def recorded(environment: Mapping[str, Any], arm: ArmInfo) -> Mapping[str, Any]:
 
 
 def version(environment: Mapping[str, Any], arm: ArmInfo) -> str:
-    """The version of an arm's VPN; empty where it is not recorded."""
+    """Return the version of an arm's VPN; "" if it is not recorded."""
     return str(recorded(environment, arm).get(VERSION) or "")
 
 
 def _names(arm: ArmInfo) -> Iterator[str]:
-    """The keys under which an arm's VPN may be, the most exact one first.
+    """Yield the keys under which an arm's VPN may be recorded, the most exact one first.
 
-    A further build has a key of its own (`vpns.base.Driver.part`), such as `nebula 1.10`. An arm with programs of its own has
-    its name behind that (`run.runner.RunContext.part`), and then no other key holds what it ran.
+    A further build of a VPN has its own key (`vpns.base.Driver.part`), such as `nebula 1.10`. If the arm has its own
+    programs, its name follows in parentheses (`run.runner.RunContext.part`), and only that key describes what it ran.
     """
     build = arm.options.get("build")
     for part in (f"{arm.vpn} {build}", arm.vpn) if build else (arm.vpn,):

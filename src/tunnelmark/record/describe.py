@@ -1,4 +1,4 @@
-"""What results keep of a plan and of its attempts: names, titles and figures in place of drivers and workloads."""
+"""Turns a plan and its attempts into the form in which results keep them: names, titles and figures instead of objects."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tunnelmark.workloads.base import Endpoints, Traffic, Workload
 
 
 def keep(journal: Journal, attempt: Attempt, workload: Workload[Any], watching: Sequence[Collector] = ()) -> TrialRow:
-    """Append an attempt to the journal; the row as it will be read."""
+    """Append an attempt to the journal, and return the row as a reader of the journal will get it."""
     row = row_of(attempt, workload, watching)
     journal.append({"trial": asdict(row)})
     return row
 
 
 def row_of(attempt: Attempt, workload: Workload[Any], watching: Sequence[Collector] = ()) -> TrialRow:
-    """An attempt as a row: names instead of objects, and each sample with its unit."""
+    """Return an attempt as a row of results: with names instead of objects, and each sample with its unit."""
     options = workload.options.model_validate(attempt.trial.use.options)
     units = {metric.name: metric.unit for metric in metrics(workload.metrics_with(options), watching)}
     trial, failure = attempt.trial, attempt.failure
@@ -66,7 +66,10 @@ def row_of(attempt: Attempt, workload: Workload[Any], watching: Sequence[Collect
 
 
 def metrics(own: Sequence[Metric], watching: Sequence[Collector]) -> tuple[results.MetricInfo, ...]:
-    """A workload's metrics, followed by those of the trial's collectors that it does not declare itself."""
+    """Return a workload's metrics (`own`), followed by the metrics of the trial's collectors (`watching`).
+
+    A metric of a collector is left out if the workload declares one of the same name.
+    """
     found = {metric.name: results.MetricInfo(**asdict(metric)) for metric in own}
     seen = [(collector.name, metric) for collector in watching for metric in collector.metrics]
     for collector, metric in [*seen, *([("cost", COST)] if watching else [])]:
@@ -80,9 +83,9 @@ def describe(
     workloads: Mapping[str, Workload[Any]],
     watching: Callable[[Workload[Any]], Sequence[Collector]] = lambda _: (),
 ) -> PlanInfo:
-    """The plan as results keep it, with titles, metrics and figures, so that a report needs nothing else.
+    """Return the plan as results keep it: with titles, metrics and figures, so that a report needs no driver or workload.
 
-    `watching` says which collectors the trials of a workload have.
+    `watching` returns the collectors that run in the trials of a workload.
     """
     study = plan.study
     ways = {(p.name, t.name): (p, crossed(t, p)) for p, t in product(study.profiles, study.topologies)}
@@ -173,7 +176,7 @@ def _traffic(workload: Workload[Any], options: Mapping[str, object]) -> Traffic:
 
 
 def topology_info(topology: Topology) -> results.TopologyInfo:
-    """A topology as the results keep it."""
+    """Return a topology as results keep it."""
     return results.TopologyInfo(
         topology.name,
         topology.title,

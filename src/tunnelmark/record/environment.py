@@ -1,6 +1,6 @@
-"""The environment of a run as one JSON object: machine, kernel settings, versions and hashes of every program.
+"""Records the environment of a run as one JSON object: machine, kernel settings, versions and hashes of every program.
 
-Together with the plan and the raw outputs it is what others need to repeat the run.
+Others need it, together with the plan and the raw outputs, to repeat the run.
 """
 
 from __future__ import annotations
@@ -51,11 +51,12 @@ def capture(
     workloads: Iterable[Requirement] = (),
     guest: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The environment now, fit to be written as JSON.
+    """Return the present environment in a form that can be written as JSON.
 
-    `vpns` are the parts of the VPNs under test: MissingPart if one of their programs is not there. A
-    tool or a workload that is not there is left out. `lab` is what the lab says of itself, `command` the command
-    line (default: this process's own). `guest`: facts about the virtual machine that we run in, None on the host.
+    `vpns`: what the VPNs under test need; MissingPart if one of their programs is not installed.
+    `command`: the command line (default: that of this process). `lab`: what the lab reports about itself.
+    `tools`, `workloads`: what those need; one whose programs are not installed is left out.
+    `guest`: facts about the virtual machine in which this process runs; None on the host.
     """
     return {
         "tunnelmark": tunnelmark.__version__,
@@ -85,29 +86,33 @@ def capture(
 
 
 def sysctls(names: Iterable[str] = SYSCTLS) -> dict[str, str]:
-    """The host's values of those settings that this kernel has; columns are separated by one space."""
+    """Return the host's values of the sysctls that can be read here; several values of one are separated by one space."""
     found = {}
     for name in names:
         path = Path("/proc/sys", *name.split("."))
         try:
             found[name] = " ".join(path.read_text().split())
         except OSError:
-            continue  # not in this kernel, or not for us to read
+            continue  # this kernel does not have it, or we may not read it
     return found
 
 
 def socket_buffer_limit() -> int:
-    """The largest socket buffer in bytes that a program may ask for, both ways (net.core.{r,w}mem_max)."""
+    """Return the largest socket buffer in bytes that a program may ask for, both to send and to receive.
+
+    It is the smaller one of net.core.rmem_max and net.core.wmem_max; 212992 if neither can be read.
+    """
     limits = sysctls(("net.core.rmem_max", "net.core.wmem_max"))
     return min((int(value) for value in limits.values()), default=212992)
 
 
 def _programs(part: Requirement) -> dict[str, Any]:
-    """The programs with paths and hashes, and how a recipe built them, if one did: version, hash of the recipe, toolchain.
+    """Return the programs with paths and hashes, and the record of their installation (`installed`) if a recipe made it.
 
-    A program that is the recipe's own has its version, for those of one recipe may differ.
+    That record has the version, the hash of the recipe and the toolchain. A program that is still the one that the
+    recipe has installed also has its own version, because programs of one recipe may differ in it.
     """
-    # Resolved, for what `--bin` named is a link that ends with the command.
+    # The path is resolved, because `--bin` makes links that are removed when the command ends.
     programs = {name: {"path": str(path.resolve()), "sha256": sha256(path)} for name, path in require(part).items()}
     found = installed.read(recipe_folder(part.recipe)) if part.recipe else None
     if not found:

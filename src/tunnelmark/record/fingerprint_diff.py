@@ -1,4 +1,4 @@
-"""Compares the fingerprints of two machines as `environment.json` keeps them: which fields differ, and what that means."""
+"""Compares two fingerprints of machines from `environment.json`: which fields differ, and whether it is the same machine."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from typing import Any, Literal
 from tunnelmark.host.fingerprint import Fingerprint
 
 KEY = "fingerprint"
-"""Where `environment.json` has it; results from before it was recorded have none."""
+"""The key of the fingerprint in `environment.json`; results of early versions do not have it."""
 
 _BOOT = "boot"
 
 _MHZ = 0.01
-"""Where the kernel measures the processor's frequency at boot, it finds another one each time, by less than a thousandth."""
+"""The share by which the processor's frequency may differ on the same machine.
+
+If the kernel measures the frequency at boot, the result differs each time, by less than a thousandth.
+"""
 
 _MEMORY = 0.01
-"""What the kernel keeps of the memory for itself differs by some pages from boot to boot."""
+"""The share by which the memory may differ on the same machine: the kernel reserves some pages more or less at each boot."""
 
 _TITLES = {"cpu.flags": "CPU flags", "cpu.mhz": "MHz", "command_line": "kernel command line", "hz": "HZ"}
 
@@ -26,7 +29,7 @@ Kinship = Literal["same boot", "other boot", "other machine", "not known"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field in which two fingerprints differ: its name for people, and both values, shortened."""
+    """A field in which two fingerprints differ: its name for people, and both values as shortened text."""
 
     field: str
     before: str
@@ -37,12 +40,12 @@ class Difference:
 
 
 def plain(found: Fingerprint) -> dict[str, Any]:
-    """A fingerprint fit to be written as JSON."""
+    """Return a fingerprint as a dict that can be written as JSON."""
     return asdict(found)
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
-    """The fields in which two recorded fingerprints differ, but for the boot; a field that one of them lacks is not a difference."""
+    """Return the fields in which two recorded fingerprints differ. The boot is not compared, nor a field that one of them lacks."""
     mine, theirs = _flat(before), _flat(now)
     found = []
     for name in mine:
@@ -52,8 +55,10 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Diff
 
 
 def kinship(before: Mapping[str, Any], now: Mapping[str, Any]) -> Kinship:
-    """How two environments are related. Only the installed system's id distinguishes two boots of one machine from two
-    machines that are made alike: where images are cloned with that id, they look like one.
+    """Return how the machines of two environments are related; "not known" if one of them has no fingerprint.
+
+    Two machines made alike differ only in the id of the installed system. If images are cloned with that id, two
+    machines look like two boots of one.
     """
     mine, theirs = before.get(KEY), now.get(KEY)
     if not mine or not theirs:
@@ -64,7 +69,7 @@ def kinship(before: Mapping[str, Any], now: Mapping[str, Any]) -> Kinship:
 
 
 def machines(environments: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """A letter for each machine, by the name of its run: the same for runs between whose machines nothing differs."""
+    """Return a letter for the machine of each run, by the name of the run; runs on the same machine have the same letter."""
     known: list[Mapping[str, Any]] = []
     found = {}
     for run, environment in environments.items():
@@ -77,7 +82,7 @@ def machines(environments: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
 
 def same_machine(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether nothing that was recorded distinguishes the machines of two environments."""
+    """Whether two environments are of the same machine, as far as what was recorded shows."""
     kin = kinship(one, other)
     return one.get("machine") == other.get("machine") if kin == "not known" else kin != "other machine"
 
@@ -87,7 +92,7 @@ def _letters(number: int) -> str:
 
 
 def name(environment: Mapping[str, Any]) -> str:
-    """A machine in a few words: processor with family and model, frequency, cores, kernel, host."""
+    """Return a short description of a machine: processor with family and model, frequency, cores, kernel, hypervisor."""
     found = environment.get(KEY)
     if not found:
         machine = environment.get("machine", {})

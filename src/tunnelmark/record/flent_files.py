@@ -21,7 +21,7 @@ from tunnelmark.errors import StoreError
 
 SUFFIXES = (".flent", ".flent.gz", ".flent.bz2")
 NEWEST = 4
-"""The newest version of the format that is known here."""
+"""The newest version of flent's format that can be read."""
 
 _RATES = {"bits/s": 1.0, "kbits/s": 1e3, "mbits/s": 1e6, "gbits/s": 1e9}
 _OPENERS: Mapping[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".bz2": bz2.decompress}
@@ -29,7 +29,7 @@ _OPENERS: Mapping[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".bz
 
 @dataclass(frozen=True, slots=True)
 class FlentSeries:
-    """One series: its unit (rates in bit/s, as everywhere here), and pairs of seconds since the test began and value."""
+    """One series. `points` are pairs: seconds since the test began, and the value in `unit` (rates are in bit/s)."""
 
     name: str
     unit: str
@@ -38,7 +38,10 @@ class FlentSeries:
 
 @dataclass(frozen=True, slots=True)
 class FlentFile:
-    """One file: the name of flent's test, the title that its user gave it (""), when it began (seconds since 1970), its planned length in s."""
+    """One data file: the name of flent's test, and the title that its user gave it ("" if none).
+
+    `started`: when the test began, in seconds since 1970. `length`: its planned length in seconds. None if not recorded.
+    """
 
     path: Path
     test: str
@@ -49,12 +52,12 @@ class FlentFile:
 
 
 def is_flent(path: Path) -> bool:
-    """Whether a path is named as flent names its data files."""
+    """Whether a path has one of the suffixes of flent's data files."""
     return path.name.endswith(SUFFIXES)
 
 
 def read(path: Path) -> FlentFile:
-    """The content of a data file of flent. StoreError where it cannot be read, is damaged, or is of a version that is not known."""
+    """Read a data file of flent. StoreError if it cannot be read, is damaged, or has a newer version than `NEWEST`."""
     try:
         content = json.loads(_OPENERS.get(path.suffix, bytes)(path.read_bytes()))
         if not isinstance(content, dict):
@@ -99,7 +102,7 @@ def _file(path: Path, content: Mapping[str, Any]) -> FlentFile:
 
 
 def _raw(values: Sequence[Mapping[str, Any]], began: float | None) -> list[tuple[float, float]]:
-    """Raw values carry seconds since 1970; nothing where it is not known when the test began."""
+    """Return a series from raw values, whose times are seconds since 1970; [] if it is not known when the test began."""
     if began is None:
         return []
     return [
@@ -114,7 +117,7 @@ def _common(times: Sequence[float], values: Sequence[float | None]) -> list[tupl
 
 
 def _unit(name: str, meta: Mapping[str, Any]) -> str:
-    """A series' unit; older files have it only in the series' name."""
+    """Return the unit of a series; "" if it is not known. In older files only the name of the series shows it."""
     if meta.get("UNITS"):
         return str(meta["UNITS"])
     if "(ms)" in name:
@@ -123,7 +126,7 @@ def _unit(name: str, meta: Mapping[str, Any]) -> str:
 
 
 def _moment(text: object) -> float | None:
-    """Flent writes ISO 8601 in UTC, with a Z or, in older files, without."""
+    """Return flent's ISO 8601 text as seconds since 1970; None if it is not text. Without a zone (older files) it is UTC."""
     if not isinstance(text, str):
         return None
     moment = datetime.fromisoformat(text)

@@ -1,9 +1,9 @@
-"""The append-only journal of a study: one JSON object a line, synced to the disk as each trial ends.
+"""Writes and reads the append-only journal of a study: one JSON object per line, synced to the disk as each trial ends.
 
-Whatever kills the command, every line that was written whole stays; a line torn by the kill is cut
-off when the study is resumed. A reserve file keeps room for the last words on a full disk.
+If the command is killed, every line that was completely written stays; an incomplete last line is cut off when the
+study is resumed. A reserve file keeps space on the disk, so that the last line can be written even if the disk is full.
 
-A journal that is kept to be read may be compressed (gzip), a sixth of its size, with `.gz` behind its name; nothing is added to it then.
+A finished journal may be compressed (gzip) to a sixth of its size; its name then ends in `.gz`, and nothing can be added.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from tunnelmark.errors import DiskFull, StoreError
 
-_RESERVE = 1 << 20  # bytes; a trial's line has about 20 KiB
+_RESERVE = 1 << 20  # bytes; the line of a trial has about 20 KiB
 
 
 class Journal:
@@ -54,10 +54,10 @@ class Journal:
         self._reserve.unlink(missing_ok=True)
 
     def append(self, entry: dict[str, Any]) -> None:
-        """Write one line and see it on the disk.
+        """Write one line, and wait until it is on the disk.
 
-        DiskFull if there was no room; the line is then written into the reserve, so that what had been
-        measured is not lost.
+        DiskFull if there is no space. The line is then written all the same, into the space of the reserve file, so that
+        the measurement is not lost.
         """
         line = json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
         end = os.fstat(self._fd).st_size
@@ -87,7 +87,7 @@ class Journal:
 
 
 def compressed(path: Path) -> Path:
-    """Where a journal is if it is compressed."""
+    """Return the path that a journal has if it is compressed."""
     return path.with_name(f"{path.name}.gz")
 
 
@@ -97,7 +97,7 @@ def is_there(path: Path) -> bool:
 
 
 def read(path: Path) -> bytes:
-    """A journal's lines; StoreError if there is none, or if it is damaged."""
+    """Return the content of a journal, decompressed. StoreError if there is no journal, or its compressed file is damaged."""
     try:
         return path.read_bytes() if path.exists() else gzip.decompress(compressed(path).read_bytes())
     except FileNotFoundError:
@@ -107,9 +107,9 @@ def read(path: Path) -> bytes:
 
 
 def entries(path: Path) -> Iterator[dict[str, Any]]:
-    """Every entry of a journal, in order; StoreError if one of its lines is not what a journal holds.
+    """Yield every entry of a journal, in order. StoreError if a line is not JSON; an incomplete last line is ignored.
 
-    A block that was measured elsewhere is one line with all of its entries (`gathered`).
+    A block that another machine has measured is a single line, which holds all entries of the block (`gathered`).
     """
     content = read(path)
     for number, line in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), start=1):

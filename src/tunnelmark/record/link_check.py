@@ -1,4 +1,4 @@
-"""What a look at a link has found, as frozen data: whether the link is what its profile says, line by line and part by part."""
+"""The result of a link check as frozen data: whether the link does what its profile says, line by line and part by part."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from pydantic import BeforeValidator
 
 @dataclass(frozen=True, slots=True)
 class LinkLine:
-    """One property of a link one way (`a>b`): what the profile states, what follows for the probes, what they met.
+    """One property of one direction of a link (`way`, such as `a>b`), with values in `unit`.
 
-    `ok` None: reported, but not judged; `note` says why.
+    `stated`: what the profile says. `expected`, `low`, `high`: the value that the probes should have, and its tolerance.
+    `achieved`: the value that they had. `ok`: whether it is in tolerance; None if it is not judged, and `note` says why.
     """
 
     way: str
@@ -33,9 +34,9 @@ PartVerdict = Literal["shown", "not tested", "outside"]
 
 @dataclass(frozen=True, slots=True)
 class LinkPart:
-    """A part of a profile one way (`a>b`: its delay, loss, queue ...): whether a look has shown it, and why (not).
+    """A part of a profile (its delay, loss, queue ...) in one direction (`a>b`): whether a link check has shown it, and why.
 
-    *shown*: inside of its tolerance, by a look that finds a link that is wrong in this part in 95 of 100 cases.
+    *shown*: it is in tolerance, and such a check finds a link that is wrong in this part in 95 of 100 cases.
     """
 
     way: str
@@ -46,7 +47,10 @@ class LinkPart:
 
 @dataclass(frozen=True, slots=True)
 class LinkPoint:
-    """What probes met in one stretch of time: median, least and largest delay in ms (None: none arrived), share lost."""
+    """The probes of one stretch of time: their median, smallest and largest delay in ms, and the share that was lost.
+
+    The delays are None if no probe arrived.
+    """
 
     time: float  # seconds since the probes began
     delay: float | None
@@ -56,17 +60,18 @@ class LinkPoint:
 
 
 _FORMER = {"proved": "verified"}
-"""Words in results of version 0.1, and those that hold now."""
+"""Maps words in results of version 0.1 to the words that are used now."""
 
 When = Literal["before", "during", "after", "alone"]
-"""When a link was looked at: before, between and after the trials of a run, or by `check-link`."""
+"""When a link was checked: before, between (`during`) or after the trials of a run, or by `check-link` (`alone`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkCheck:
-    """One look at a link: `verdict` is `outside` when a line is out of its tolerance, and `reason` says which.
+    """One link check. `verdict` is `outside` if a line is outside of its tolerance, and `reason` says which one.
 
-    `series` is by way; `raw` are kept files; `round`: looks `during` a run come in several, each of which is judged by itself.
+    `series`: the points of each direction, by its name (`a>b`). `raw`: the files that were kept. `round`: the number of
+    the round, as links are checked several times `during` a run; each check is judged separately.
     """
 
     profile: str
