@@ -1,4 +1,4 @@
-"""Turns a plan and its attempts into the form in which results keep them: names, titles and figures instead of objects."""
+"""Turns a plan and its attempts into the form that results keep: names, titles and figures instead of objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compares two fingerprints of machines from `environment.json`: which fields differ, and whether it is the same machine."""
+"""Compares two fingerprints from `environment.json`: which fields differ, and whether it is the same machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ If the kernel measures the frequency at boot, the result differs each time, by l
 """
 
 _MEMORY = 0.01
-"""The share by which the memory may differ on the same machine: the kernel reserves some pages more or less at each boot."""
+"""The share by which the memory may differ on one machine: the kernel reserves some pages more or less at each boot."""
 
 _TITLES = {"cpu.flags": "CPU flags", "cpu.mhz": "MHz", "command_line": "kernel command line", "hz": "HZ"}
 
@@ -45,7 +45,7 @@ def plain(found: Fingerprint) -> dict[str, Any]:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
-    """Return the fields in which two recorded fingerprints differ. The boot is not compared, nor a field that one of them lacks."""
+    """Return the fields in which two fingerprints differ. The boot is not compared, nor a field that one of them lacks."""
     mine, theirs = _flat(before), _flat(now)
     found = []
     for name in mine:

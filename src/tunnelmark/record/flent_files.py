@@ -40,7 +40,7 @@ class FlentSeries:
 class FlentFile:
     """One data file: the name of flent's test, and the title that its user gave it ("" if none).
 
-    `started`: when the test began, in seconds since 1970. `length`: its planned length in seconds. None if not recorded.
+    `started`: when the test began (seconds since 1970). `length`: its planned length in s. Each is None if not recorded.
     """
 
     path: Path

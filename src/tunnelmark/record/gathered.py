@@ -1,7 +1,8 @@
-"""Blocks of one study from several machines, gathered as a folder of several runs: a session for each machine, which grows block by block.
+"""Gathers the blocks of one study from several machines in one folder: a session for each machine, which grows by block.
 
-A block is in the results when its one line is in the journal of its session, and not before: raw output is there first, then the plan that names
-its trials, then the line. What a kill leaves in between is tidied at the next start, and the block is measured again.
+A block counts as measured when its one line is in the journal of its session. Its raw output is written first, then the
+plan with its trials, then that line. If the command is killed in between, the next start removes the incomplete parts,
+and the block is measured again.
 """
 
 from __future__ import annotations
@@ -34,22 +35,25 @@ _PLAN = TypeAdapter(PlanInfo)
 
 
 ASKED = "gathered.json"
-"""What a folder is asked to gather: the study's name and settings; its files are in `inputs/`. The command that gathers holds it (flock(2))."""
+"""The file with the name and the settings of the study whose blocks are gathered; the study's files are in `inputs/`.
+
+The command that gathers keeps a lock on it (flock(2)).
+"""
 
 PROGRAMS = "programs.json"
-"""With which programs the blocks of a folder are measured: what the first worker said of itself, where there is a block."""
+"""The file that says with which programs the blocks of a folder are measured: the environment of the first worker."""
 
 _LOOK = "link."
-"""How the folder of raw output of a look at a link begins; the others are those of trials, which have their block's number in their names."""
+"""The first part of the name of a link check's folder of raw output. Other folders are those of trials, and name the block."""
 
 
 def is_gathered(folder: Path) -> bool:
-    """Whether blocks of several machines are gathered in a folder."""
+    """Whether a folder is one in which blocks of several machines are gathered."""
     return (folder / ASKED).is_file()
 
 
 def of_one_machine(folder: Path) -> Path:
-    """The run in a folder whose blocks one machine has measured all, which is a run as any other; else the folder itself."""
+    """Return the folder of the only session if one machine has measured all gathered blocks; else the folder itself."""
     if not is_gathered(folder):
         return folder
     places = several_runs.folders(folder)
@@ -57,7 +61,7 @@ def of_one_machine(folder: Path) -> Path:
 
 
 def asked_of(folder: Path) -> Mapping[str, Any]:
-    """What a folder is asked to gather; StoreError if it gathers nothing."""
+    """Return the name and settings of the study that a folder gathers (`ASKED`); StoreError if it gathers none."""
     try:
         found: Mapping[str, Any] = json.loads((folder / ASKED).read_text())
     except (OSError, ValueError) as error:
@@ -68,15 +72,15 @@ def asked_of(folder: Path) -> Mapping[str, Any]:
 
 
 def blocks_of(folder: Path) -> frozenset[int]:
-    """The blocks that are in a folder, also while another command gathers there; nothing is tidied."""
+    """Return the numbers of the blocks in a folder. It only reads, so another command may gather there meanwhile."""
     return frozenset(row["block"] for place in _places(folder) for row in _rows(place))
 
 
 class GatheredRuns:
-    """A folder that blocks are gathered in, by one process. Opening one that was begun tidies what a kill has left.
+    """A folder in which one process gathers blocks. When it is opened, incomplete blocks of a killed command are removed.
 
-    It is held until it is closed, or the process ends: StoreError if another command holds it. Which blocks are there is read when it is
-    opened and known from then on: keeping the thousandth costs what the first one did.
+    The folder is locked until it is closed or the process ends; StoreError if another command has locked it. Its blocks
+    are read once, when it is opened: so to keep the thousandth block costs no more than to keep the first one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -89,7 +93,7 @@ class GatheredRuns:
 
     @classmethod
     def begin(cls, folder: Path, inputs: Mapping[str, str], asked: Mapping[str, Any]) -> GatheredRuns:
-        """Make the folder; StoreError if something is there already."""
+        """Make and open the folder; StoreError if the folder exists and is not empty, or cannot be written."""
         store.require_empty(folder)
         try:
             (folder / results.INPUTS).mkdir(parents=True)
@@ -108,28 +112,32 @@ class GatheredRuns:
         self.close()
 
     def close(self) -> None:
-        """Let others gather there."""
+        """Unlock the folder, so that another command can gather there."""
         self._lock.close()
 
     @property
     def programs(self) -> Mapping[str, Any] | None:
-        """With what the blocks that are there were measured, as `begun_with` was given it; None if there is none."""
+        """The environment with which the folder's blocks were measured (see `begun_with`); None if there is no block yet."""
         file = self._folder / PROGRAMS
         found: Mapping[str, Any] | None = json.loads(file.read_text()) if self.blocks and file.exists() else None
         return found
 
     def begun_with(self, environment: Mapping[str, Any]) -> None:
-        """Write down with what the blocks are measured: what the first worker has said of itself. StoreError if that cannot be."""
+        """Write down the first worker's environment, with which all blocks are measured. StoreError if it cannot be written."""
         with self._writing():
             _write(self._folder / PROGRAMS, environment)
 
     @property
     def blocks(self) -> frozenset[int]:
-        """The blocks that are in the results."""
+        """The numbers of the blocks that are in the results."""
         return frozenset(number for held in self._held.values() for number in held)
 
     def keep(self, machine: str, number: int, plan: str, environment: str, journal: Sequence[str], raw: bytes) -> bool:
-        """Put a block into its machine's session. False if it is there already: then nothing is changed. StoreError if it cannot be written."""
+        """Add a block to the session of its machine, and return True.
+
+        If the block is in the results already, nothing is changed, and False is returned. StoreError if it cannot be
+        written (DiskFull if there is no space).
+        """
         if any(number in held for held in self._held.values()):
             return False
         with self._writing():
@@ -178,7 +186,7 @@ class GatheredRuns:
         if machine in self._machines:
             return self._machines[machine]
         place = several_runs.place(self._folder, max((int(each.name) for each in self._held), default=0) + 1)
-        shutil.rmtree(place, ignore_errors=True)  # begun and cut off, before it had a machine
+        shutil.rmtree(place, ignore_errors=True)  # left by a command that was killed before it wrote the machine's name
         (place / results.RAW).mkdir(parents=True)
         shutil.copytree(self._folder / results.INPUTS, place / results.INPUTS)
         (place / results.ENVIRONMENT).write_text(environment)
@@ -192,7 +200,7 @@ class GatheredRuns:
 
 
 def _locked(folder: Path) -> IO[bytes]:
-    """The file that is held as long as it is open; StoreError if another command holds it."""
+    """Lock the folder, and return the file that holds the lock while it is open. StoreError if another command has it."""
     lock = (folder / ASKED).open("rb")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -207,20 +215,20 @@ def _locked(folder: Path) -> IO[bytes]:
 
 
 def _write(file: Path, content: Mapping[str, Any]) -> None:
-    """The file is whole at every moment."""
+    """Write a JSON file by replacing it in one step, so that it is complete at every moment."""
     written = file.with_name(f"{file.name}.new")
     written.write_text(json.dumps(dict(content), indent=1))
     written.replace(file)
 
 
 def _of_block(name: str, number: int) -> str:
-    """The path of raw output as that of a block: its first look at a link has the same name as that of every other block."""
+    """Return the path of raw output, with the block's number if it is of a link check: those have the same names in all blocks."""
     folder, slash, rest = name.partition("/")
     return f"{folder}.block{number}{slash}{rest}" if folder.startswith(_LOOK) else name
 
 
 def _renamed(entry: dict[str, Any], number: int) -> dict[str, Any]:
-    """A journal's entry that names the raw output of a look where `_of_block` has it."""
+    """Return a journal's entry; the raw output of a link check is named in it as `_of_block` names it."""
     if "link" not in entry:
         return entry
     top = f"{results.RAW}/"
@@ -238,7 +246,10 @@ def _rows(place: Path) -> list[dict[str, Any]]:
 
 
 def _tidied(place: Path) -> set[int]:
-    """The blocks in the journal of a session, from which all else is removed; a session without any is removed whole."""
+    """Return the blocks in a session's journal, and remove from the session all plans and raw output of other blocks.
+
+    A session without a block is removed.
+    """
     rows = _rows(place)
     blocks = {row["block"] for row in rows}
     if not blocks:

@@ -1,4 +1,4 @@
-"""The result of a link check as frozen data: whether the link does what its profile says, line by line and part by part."""
+"""The result of a link check as frozen data: whether the link does what its profile says, by line and by part."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import BeforeValidator
 class LinkLine:
     """One property of one direction of a link (`way`, such as `a>b`), with values in `unit`.
 
-    `stated`: what the profile says. `expected`, `low`, `high`: the value that the probes should have, and its tolerance.
+    `stated`: what the profile says. `expected`, `low`, `high`: the value that probes should have, and its tolerance.
     `achieved`: the value that they had. `ok`: whether it is in tolerance; None if it is not judged, and `note` says why.
     """
 

@@ -1,4 +1,4 @@
-"""The tidy schema of results: one row a sample, one row a trial, the same columns for every study."""
+"""The tidy schema of results, the same for every study: a table with a row per sample, and one with a row per attempt."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SAMPLES = pa.schema(
         pa.field("arm", pa.string()),
         pa.field("profile", pa.string()),
         pa.field("topology", pa.string()),
-        pa.field("workload", pa.string()),  # the name by which the study calls it
-        pa.field("link", pa.string()),  # direction measured, `a>b`
+        pa.field("workload", pa.string()),  # its name in the study
+        pa.field("link", pa.string()),  # the direction that was measured, `a>b`
         pa.field("metric", pa.string()),
         pa.field("unit", pa.string()),
         pa.field("value", pa.float64()),
@@ -41,13 +41,13 @@ TRIALS = pa.schema(
         pa.field("log", pa.string()),
         pa.field("started", pa.float64()),  # seconds since the Unix epoch
         pa.field("phases", pa.map_(pa.string(), pa.float64())),  # wall seconds by phase
-        pa.field("first_packet", pa.map_(pa.string(), pa.float64())),  # seconds by direction
+        pa.field("first_packet", pa.map_(pa.string(), pa.float64())),  # by direction, in seconds
         pa.field("host", pa.map_(pa.string(), pa.float64())),  # cores taken by others
         pa.field("notes", pa.map_(pa.string(), pa.string())),  # by metric or collector: why it is absent
-        pa.field("grade", pa.string()),  # good, disturbed, void; null where there is no result
+        pa.field("grade", pa.string()),  # good, disturbed, void; null if there is no result
         pa.field("causes", pa.list_(pa.string())),  # why it is not good
-        pa.field("grades", pa.map_(pa.string(), pa.string())),  # by what metrics feel, where it is not good
-        pa.field("wanting", pa.bool_()),  # a primary metric is void through the laboratory's fault
+        pa.field("grades", pa.map_(pa.string(), pa.string())),  # by what metrics are sensitive to (`feels`), if not good
+        pa.field("wanting", pa.bool_()),  # whether a primary metric is void by the laboratory's fault
         pa.field("limits", pa.map_(pa.string(), pa.float64())),  # what held the traffic back (docs/watch.md)
         pa.field("raw", pa.list_(pa.string())),  # kept files, relative to the results
     ]

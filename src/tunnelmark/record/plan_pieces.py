@@ -1,7 +1,7 @@
-"""What a run was asked, piece by piece: each arm, link, topology and workload as one value, so that runs can be compared.
+"""Describes what a run was asked to measure, so that runs can be compared: each arm, link, topology and workload is a piece.
 
-What only says how often, or in which words, is left out: title, description, seed, number of blocks. So further blocks, and the
-same study on another day or machine, have the same hash.
+Texts, the seed and the number of blocks are left out. So a study has the same hash with more blocks, on another day, and
+on another machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WORDS = ("title", "source", "description")
 
 
 def pieces(found: Results) -> Mapping[Piece, Mapping[str, Any]]:
-    """Every arm, link, topology and workload of a run, each with all that its folder records of what decides results, such as the version of a VPN."""
+    """Return every piece of a run with all that its folder records of it and that can change results, such as a VPN's version."""
     plan, inputs = found.plan, found.path / INPUTS
     named = {table.get("name"): table for table in _file(inputs, "study", plan.study).get("arm", [])}
     fixed = _toml(inputs / FIXED)
@@ -49,7 +49,7 @@ def pieces(found: Results) -> Mapping[Piece, Mapping[str, Any]]:
 
 
 def plan_hash(found: Results) -> str:
-    """One short word for all that was asked; the versions of programs are not part of it."""
+    """Return a hash (12 hex digits) of all that a run was asked to measure, without the versions of programs."""
     asked = {
         " ".join(piece): {k: v for k, v in value.items() if k != VERSION} for piece, value in pieces(found).items()
     }
@@ -59,7 +59,7 @@ def plan_hash(found: Results) -> str:
 
 
 def contrast(mine: Mapping[Piece, Mapping[str, Any]], theirs: Mapping[Piece, Mapping[str, Any]]) -> Mapping[Piece, str]:
-    """The pieces that two runs do not share, each with the reason, from the view of the first."""
+    """Return the pieces in which two runs differ, each with the difference in words, as seen from the first run."""
     said: dict[Piece, str] = {}
     for piece in {**mine, **theirs}:
         if piece not in theirs:
@@ -80,7 +80,7 @@ def _plain(info: Any) -> dict[str, Any]:
 
 
 def _quiet(value: Any) -> Any:
-    """Without what is only words for people, at any depth."""
+    """Return a value without the keys that hold only texts for people, at any depth."""
     if isinstance(value, Mapping):
         return {key: _quiet(each) for key, each in value.items() if key not in _WORDS}
     return [_quiet(each) for each in value] if isinstance(value, (list, tuple)) else value

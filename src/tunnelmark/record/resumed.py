@@ -1,4 +1,4 @@
-"""What must hold before a run is resumed: the same machine and programs, and the same plan except for more blocks."""
+"""Checks that a run may be resumed: the machine, the programs and the plan are the same, except for more blocks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from tunnelmark.record.results import PlanInfo
 
 
 def require_same(folder: Path, now: Mapping[str, Any], *, other_boot: bool = False) -> None:
-    """StoreError if the machine, tunnelmark, the emulator, a VPN or a workload's program is not what it was when the results were begun.
+    """Raise StoreError if the environment (`now`) is not the one in which the results in `folder` were begun.
 
-    Of results from several hosts each one's machine counts. `other_boot`: the machine may have been started again since, as long as nothing else of it differs.
+    Compared are the machine (of results from several hosts, that of each host), the versions of tunnelmark and of the
+    emulator, the VPNs, and the programs of workloads. `other_boot`: the machine may have been restarted since.
     """
     before, now = store.load_environment(folder), json.loads(json.dumps(now))
     differs = [what for what in ("vpns", "workloads") if before.get(what) != now[what]]
@@ -44,23 +45,23 @@ def require_same(folder: Path, now: Mapping[str, Any], *, other_boot: bool = Fal
 
 
 def _own_programs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What differs of this program's version and its emulator, where both are recorded."""
+    """Return in words whether the versions of tunnelmark or the emulators differ, as far as both environments record them."""
     found = []
     mine, theirs = before.get("tunnelmark"), now.get("tunnelmark")
     if mine is not None and theirs is not None and mine != theirs:
         found.append(f"tunnelmark {mine}, now {theirs}")
     was, is_now = (where.get("lab", {}).get("emulator", {}).get("sha256") for where in (before, now))
-    # Of a study on other hosts it is the emulator of the machine with the command that is recorded, which makes no link.
+    # For a study on other hosts, the emulator of the machine that runs the command is recorded, which makes no link.
     if was is not None and is_now is not None and was != is_now and "hosts" not in now:
         found.append("the emulator")
     return found
 
 
 def _machines(environment: Mapping[str, Any], *, memory: bool) -> dict[str, dict[str, Any]]:
-    """The machine of an environment, or that of each of its hosts, by what it is called.
+    """Return the machine of an environment, or that of each of its hosts, by name: "machine" or "host NAME".
 
-    How much of the memory the kernel keeps for itself differs from boot to boot. A fingerprint knows that, so `memory` counts only where there
-    is none, and that of hosts does not: theirs are not recorded.
+    `memory`: include the size of the memory; that of hosts is never included. The size differs a little from boot to
+    boot. The comparison of fingerprints allows for that, so `memory` is set only if there is no fingerprint.
     """
     hosts = environment.get("hosts", {})
     found = {f"host {name}": about.get("machine", {}) for name, about in hosts.items()}
@@ -72,10 +73,11 @@ def _machines(environment: Mapping[str, Any], *, memory: bool) -> dict[str, dict
 
 
 def extend(folder: Path, info: PlanInfo, *, asked: bool = True) -> None:
-    """Have a results folder ask for the blocks of `info` from now on, where those are more than before.
+    """Change the plan of a results folder to that of `info`, if `info` has more blocks; else do nothing.
 
-    The blocks that it has stay as they are, for their order and links depend on seed and number alone. `asked`: by a user, who
-    may have seen results; else by the run's own rule. StoreError if anything but the number of blocks would change.
+    The blocks that are there stay as they are, because their order and links depend only on the seed and their numbers.
+    `asked`: a user asks for it, who may have seen results; if False, it is the run's own rule.
+    StoreError if anything but the number of blocks would change.
     """
     before = store.load_plan(folder)
     if info.blocks <= before.blocks:

@@ -1,4 +1,4 @@
-"""Which runs are in the folders that are named: single runs, sessions of merged ones, folders of several; each once, by a name of its own."""
+"""Finds the runs in folders that a user names: single runs, merged folders, folders of runs. Each run gets its own name."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from tunnelmark.record import journal, several_runs, store
 from tunnelmark.record.results import JOURNAL, Results
 
 DEFAULT = Path("results")
-"""Where runs are written, below the folder in which the command is called."""
+"""The folder in which runs are written, relative to the working directory."""
 
 _log = logging.getLogger(__name__)
 
 
 def read(sources: Sequence[Path] = ()) -> Mapping[str, Results]:
-    """The runs in these folders by name, in their order; without any, those below `results/`.
+    """Read the runs in these folders, in their order, by name; without `sources`, those below `results/`.
 
-    A run that is there twice, itself and in a merged folder, is read once, and a warning says so. A folder that was not named
-    and cannot be read is left out with a warning; StoreError for one that was named, UsageError where there is no run at all.
+    A run that is there twice, alone and in a merged folder, is read once, with a warning. If a run cannot be read, it is
+    left out with a warning; if its own folder is in `sources`, StoreError is raised. UsageError if there is no run.
     """
     named = list(sources) or [DEFAULT]
     if not sources and not DEFAULT.is_dir():
@@ -52,14 +52,14 @@ def read(sources: Sequence[Path] = ()) -> Mapping[str, Results]:
 
 
 def folders(sources: Iterable[Path]) -> Mapping[str, Path]:
-    """The folders of single runs in these, each by the name that tells it apart, without reading them."""
+    """Return the folders of all single runs in `sources`, by name, without reading them. Each name is unique."""
     found = _below(sources)
     names = _names(found)
     return {names[folder]: folder for folder in found}
 
 
 def _below(sources: Iterable[Path]) -> list[Path]:
-    """The folders of single runs: each source itself, the sessions of a merged one, or what is in a folder of either."""
+    """Return the folders of single runs: a source itself, the sessions of a merged folder, or those in a folder of such folders."""
     found: list[Path] = []
     for source in sources:
         if _is_run(source):
@@ -83,12 +83,12 @@ def _has_runs(folder: Path) -> bool:
 
 
 def _copied(folder: Path) -> bool:
-    """Whether a run is a session of a merged folder, which may be a copy: of two, the other one is the run."""
+    """Whether a run is a session of a merged folder. It may be a copy, so if the run is found twice, the other one is read."""
     return folder.parent.name == several_runs.SESSIONS
 
 
 def _names(folders: Sequence[Path]) -> dict[Path, str]:
-    """The shortest names that tell runs apart: of the folder, with those above it where two are alike."""
+    """Return a name for each run: its folder's name, with as many parent folders as are needed to make it unique."""
     made: dict[Path, str] = {}
     for folder in folders:
         parts = [part for part in folder.resolve().parts if part not in ("/", several_runs.SESSIONS)]
