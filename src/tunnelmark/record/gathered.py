@@ -1,4 +1,4 @@
-"""Gathers the blocks of one study from several machines in one folder: a session for each machine, which grows by block.
+"""Gathers the blocks of one study from several machines in one folder, which has a session for each machine.
 
 A block counts as measured when its one line is in the journal of its session. Its raw output is written first, then the
 plan with its trials, then that line. If the command is killed in between, the next start removes the incomplete parts,
@@ -44,7 +44,7 @@ PROGRAMS = "programs.json"
 """The file that says with which programs the blocks of a folder are measured: the environment of the first worker."""
 
 _LOOK = "link."
-"""The first part of the name of a link check's folder of raw output. Other folders are those of trials, and name the block."""
+"""With this begins the name of a link check's folder of raw output. Other folders are those of trials, and name the block."""
 
 
 def is_gathered(folder: Path) -> bool:
@@ -222,7 +222,7 @@ def _write(file: Path, content: Mapping[str, Any]) -> None:
 
 
 def _of_block(name: str, number: int) -> str:
-    """Return the path of raw output, with the block's number if it is of a link check: those have the same names in all blocks."""
+    """Return the path of raw output; that of a link check gets the block's number, as all blocks give it the same name."""
     folder, slash, rest = name.partition("/")
     return f"{folder}.block{number}{slash}{rest}" if folder.startswith(_LOOK) else name
 

@@ -1,7 +1,7 @@
-"""Describes what a run was asked to measure, so that runs can be compared: each arm, link, topology and workload is a piece.
+"""Describes in pieces what a run was asked to measure, so that runs can be compared: arms, links, topologies, workloads.
 
-Texts, the seed and the number of blocks are left out. So a study has the same hash with more blocks, on another day, and
-on another machine.
+Texts, the seed and the number of blocks are left out. So a study has the same hash with more blocks, on another day,
+and on another machine.
 """
 
 from __future__ import annotations

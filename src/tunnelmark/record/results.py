@@ -1,14 +1,14 @@
-"""A results folder as frozen data: what was asked (`plan.json`), where it ran, and every attempt.
+"""The content of a results folder as frozen data: the plan, the environment in which it ran, and every attempt.
 
 Layout of a results folder:
 
     plan.json           what was compared with what: arms, profiles, topologies, workloads, metrics, order
     environment.json    machine, kernel, settings, versions and hashes of programs
-    journal.jsonl       one line an attempt, appended and synced as it ends: the source of truth
-    inputs/             the study, profile and topology files as they were
-    raw/TRIAL/          what every program of that trial printed; raw/TRIAL~2/ at its second attempt
-    raw/link.WHEN.../   what the probers printed that verified a link; the name ends in `.blockN` where a cluster's blocks are gathered
-    vm/                 what the virtual machine said, where there was one; vm.2/ ... of a run that was resumed
+    journal.jsonl       one line per attempt, appended and synced when it ends: the source of truth
+    inputs/             the study, profile and topology files as they were when the run began
+    raw/TRIAL/          the output of every program of that trial; raw/TRIAL~2/ is that of its second attempt
+    raw/link.WHEN.../   the output of the probers that checked a link; the name ends in `.blockN` if a cluster measured it
+    vm/                 the output of the virtual machine, if there was one; vm.2/ ... after the run was resumed
     samples.parquet, trials.parquet    the journal as tables (see `parquet_schema`), written at the end
     report.md, report.html
 """
@@ -41,12 +41,12 @@ class ArmInfo:
     options: Mapping[str, Any]
     same_as: str | None = None
     sysctls: Mapping[str, str] = field(default_factory=dict)
-    inner: str = ""  # the network on top of it in which workloads ran, in words
+    inner: str = ""  # the network on top of the VPN in which the workloads ran, in words
     cascade: str = (
         ""  # how its tunnels followed each other on a chain: `series` or `nested`; empty: one, from end to end
     )
-    programs: Mapping[str, str] = field(default_factory=dict)  # paths of programs of its own, by name
-    behind_gateways: bool = False  # it joined two nodes that forward, and the ends were hosts behind those
+    programs: Mapping[str, str] = field(default_factory=dict)  # the paths of the arm's own programs, by name
+    behind_gateways: bool = False  # the VPN joined two gateways, and the traffic was between hosts behind them
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class MetricInfo:
     better: Literal["higher", "lower"]
     compare: Literal["ratio", "difference"]
     primary: bool
-    watcher: str = ""  # the collector that reports it (its former name, which results keep); empty: the workload itself
+    watcher: str = ""  # the collector that reports it; "" if the workload does (the key in results is older than the word)
     fills: float = 0.95
     limited_by: str = ""
     feels: str = "transfer"
@@ -69,9 +69,11 @@ class MetricInfo:
 class WorkloadInfo:
     """A workload as the study used it; `window` and `warmup` are the planned seconds of one trial.
 
-    `offered`: the bit/s that it offers, None where it takes all that it gets; `offered_by` by profile, where it is a share
-    of the link's rate. `short`: why the length that the study states is too short, by path, where it is. `window_by`: the
-    window by path, where paths ask for another than the first's. A path is a profile, and a topology where there are several (`path_key`).
+    `offered`: the bit/s that it offers; None if it takes all that it can get, or if `offered_by` has the rates.
+    `offered_by`: the bit/s by profile, if they are a share of the link's rate.
+    `short`: for each path for which the study's length is too short: the reason.
+    `window_by`: the window of each path whose window differs from that of the first one.
+    A path is named by its profile; in a plan of several topologies, by profile and topology (`path_key`).
     """
 
     name: str
@@ -87,29 +89,30 @@ class WorkloadInfo:
     window_by: Mapping[str, float] = field(default_factory=dict)
 
     def offers(self, profile: str) -> float | None:
-        """The rate that the workload offers on links of a profile, in bit/s."""
+        """Return the rate in bit/s that the workload offers on links of a profile; None if it takes all that it can get."""
         return self.offered_by.get(profile, self.offered)
 
     def window_over(self, profile: str, topology: str) -> float:
-        """The planned seconds of one measuring window, without its warm-up, on links of that profile in that topology."""
+        """Return the planned seconds of one measuring window, without warm-up, on links of that profile in that topology."""
         return self.window_by.get(path_key(profile, topology), self.window_by.get(profile, self.window))
 
 
 def path_key(profile: str, topology: str) -> str:
-    """How a plan of several topologies calls the way from the first node to the last."""
+    """Return the name of the path with that profile in that topology, used if a plan has several topologies."""
     return f"{profile} · {topology}"
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileInfo:
-    """A profile in figures: `rate` in bit/s and `queue` in bytes (forward), None where there is none.
+    """A profile in figures: `rate` in bit/s and `queue` in bytes of the forward direction; None if it has none.
 
-    `impaired`: the link does more than shape, so one stream is not expected to fill it. `strikes` are the shares of
-    packets that are lost, copied, corrupted, reordered in the long run (`plan.struck`), forward and back; old results have none.
-    `drawn`: the share of lost packets where seed and number decide which are lost (`plan.struck.drawn`), forward and back.
-    `wanders`: the mean delay and its deviation in seconds where a jitter is a process in time, forward and back.
-    `carried`: the bit/s of full frames in that rate, less than it where frames have an overhead on the wire; None: all of it.
-    `back`: rate and carried rate of what flows back, where that has another rate.
+    `impaired`: the link does more than shape, so one stream is not expected to fill it.
+    `strikes`: the long-run shares of packets that are lost, copied, corrupted or reordered (`plan.struck`), forward and
+    back; old results have none.
+    `drawn`: the share of lost packets if seed and packet number decide which are lost (`plan.struck.drawn`), forward and back.
+    `wanders`: mean and deviation of the delay in seconds if its jitter is a process in time, forward and back.
+    `carried`: the bit/s of full frames in that rate, less than it if frames have an overhead on the wire; None: all of it.
+    `back`: rate and carried rate of the back direction if its rate differs; else None.
     """
 
     name: str
@@ -125,11 +128,11 @@ class ProfileInfo:
     back: tuple[int, int] | None = None
 
     def rate_of(self, *, back: bool = False) -> int | None:
-        """The rate of one direction in bit/s."""
+        """Return the rate of one direction in bit/s; None if it has none."""
         return self.back[0] if back and self.back is not None else self.rate
 
     def carried_of(self, *, back: bool = False) -> int | None:
-        """The bit/s of full frames in the rate of one direction."""
+        """Return the bit/s of full frames that the rate of one direction carries; None if it has no rate."""
         return self.back[1] if back and self.back is not None else self.carried or self.rate
 
 
@@ -137,8 +140,8 @@ class ProfileInfo:
 class TopologyInfo:
     """A topology: its nodes in order, and for each link the nodes and routers that it joins.
 
-    `routers` are those between the nodes, with what each does beyond forwarding in words. `own` names the profile of each
-    link that does not have the study's.
+    `routers`: the routers between the nodes, each with a text that says what it does beyond forwarding.
+    `own`: for each link that does not have the study's profile, the name of its own one.
     """
 
     name: str
@@ -151,7 +154,7 @@ class TopologyInfo:
 
 @dataclass(frozen=True, slots=True)
 class PlanInfo:
-    """What was asked; `trials` are the ids of all trials in the order in which they run."""
+    """What a run was asked to measure; `trials` are the ids of all trials in the order in which they run."""
 
     study: str
     title: str
@@ -166,18 +169,18 @@ class PlanInfo:
     smoke: bool = False
     full: bool = False
     watch: tuple[str, ...] = ()  # the collectors of every trial
-    attempts: int = 3  # of a trial at most, where the laboratory has spoilt those before
-    replacements: int = 0  # blocks at most beyond the planned ones
-    # Of each node, as asked for; None: as many as the machine had for it, in results written before.
+    attempts: int = 3  # how many attempts a trial may have if the laboratory spoils them
+    replacements: int = 0  # how many blocks may be added to replace spoilt ones
+    # The cores of each node, as asked for. None in older results: each node had as many as the machine could give.
     cores: int | None = None
-    extended: tuple[int, ...] = ()  # how many blocks it had before, each time that more were asked for
-    enough: Enough | None = None  # until when it adds blocks by itself; `blocks` is then what it has come to
-    design: Design = ALL  # what of all combinations is measured
+    extended: tuple[int, ...] = ()  # the number of blocks before each time that a user asked for more
+    enough: Enough | None = None  # when it stops adding blocks by itself; `blocks` is then their present number
+    design: Design = ALL  # which of all combinations are measured
 
 
 @dataclass(frozen=True, slots=True)
 class SampleRow:
-    """One value; `time` None means the whole window."""
+    """One value. `time`: seconds since the window began; None if the value is that of the whole window."""
 
     metric: str
     unit: str
@@ -210,25 +213,26 @@ class TrialRow:
     raw: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
     attempt: int = 1
-    grade: Grade | None = None  # of a result (see `model.grades`)
+    grade: Grade | None = None  # of the result (see `model.grades`); None if there is none
     causes: tuple[str, ...] = ()  # why it is not good
-    grades: Mapping[str, Grade] = field(default_factory=dict)  # by what metrics feel, where not good
+    grades: Mapping[str, Grade] = field(default_factory=dict)  # by what metrics are sensitive to (`feels`), if not good
     wanting: bool = False  # a primary metric is void, though others may be used
     counted: tuple[LinkCounts, ...] = ()  # on emulated links
     limits: Mapping[str, float] = field(default_factory=dict)  # what held the traffic back (`run.collectors.limits`)
 
     @property
     def folder(self) -> str:
-        """The name of its folder of raw output."""
+        """The name of the attempt's folder of raw output."""
         return folder_of(self.trial, self.attempt)
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One run or resumption of the study: when it began, and its wall seconds (None while it has no end).
+    """One run or resumption of the study: when it began, and its seconds by the clock (None until it has ended).
 
-    `boot` is the machine's id of that boot, empty where it was not recorded or has no meaning. What was measured in it, by the journal's order:
-    `attempts` by trial and number, `looks` at links by profile, topology and when they began. Blocks of a cluster are sessions of their own, and may overlap in time.
+    `boot`: the id of the machine's boot; "" if it was not recorded or has no meaning.
+    `attempts`: the attempts in the session, by trial and number. `looks`: its link checks, by profile, topology and start.
+    Each block of a cluster is a session, so sessions may overlap in time.
     """
 
     started: float
@@ -240,7 +244,10 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class YardstickRow:
-    """A look at the machine: what each yardstick took in nanoseconds (median and quartiles of slices), and why one is not there."""
+    """The yardsticks of a machine, measured once: how many nanoseconds each took (median and quartiles of its slices).
+
+    `absent`: for each yardstick that could not be measured: the reason.
+    """
 
     when: Literal["before", "after"]
     started: float
@@ -252,10 +259,11 @@ class YardstickRow:
 
 @dataclass(frozen=True, slots=True)
 class BlockDecision:
-    """What a run decided after `blocks` blocks, and why in words: `more`, up to `to` blocks, or why it ended.
+    """What a run decided after `blocks` blocks: to measure `more`, up to `to` blocks, or to end; `why` says why in words.
 
-    `precise`: every ratio that can be is. `nothing`: none can be. `cap`: there are as many blocks as there may be. `budget`: the
-    time is up. `found`: the change that was asked about is found or excluded. `spent` seconds since the run began, without pauses between its sessions.
+    Reasons to end: `precise`: every ratio that can become precise enough is. `nothing`: no ratio can become so. `cap`:
+    there may be no more blocks. `budget`: the time is up. `found`: the change in question is found or excluded.
+    `spent`: seconds since the run began, without pauses between its sessions.
     """
 
     blocks: int
@@ -267,7 +275,7 @@ class BlockDecision:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Everything a report needs; `finished` is false while trials of the plan have no attempt yet."""
+    """All data of a results folder that a report needs; `finished` is False if a trial of the plan has no attempt yet."""
 
     path: Path
     plan: PlanInfo
@@ -276,7 +284,7 @@ class Results:
     sessions: tuple[Session, ...]
     link_checks: tuple[LinkCheck, ...] = ()
     yardsticks: tuple[YardstickRow, ...] = ()
-    decisions: tuple[BlockDecision, ...] = ()  # of a run that adds blocks by itself, in order
+    decisions: tuple[BlockDecision, ...] = ()  # in order; only of a run that adds blocks by itself
 
     @property
     def finished(self) -> bool:

@@ -1,4 +1,4 @@
-"""Finds the runs in folders that a user names: single runs, merged folders, folders of runs. Each run gets its own name."""
+"""Finds the runs in folders that a user names (single runs, merged folders, folders of runs), and names each run."""
 
 from __future__ import annotations
 

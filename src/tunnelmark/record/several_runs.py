@@ -2,10 +2,10 @@
 
 Layout:
 
-    merged.json        which runs, in order, and where each came from
-    sessions/01/       a whole results folder where `tunnelmark repeat` measured it. Where `tunnelmark merge` joined a run from
-                       elsewhere: its plan, environment, inputs and journal, from which every figure is made again. Its raw
-                       output stays where it was.
+    merged.json        the runs, in order, and the folder from which each was copied
+    sessions/01/       if `tunnelmark repeat` measured the run: a whole results folder. If `tunnelmark merge` copied it: its
+                       plan, environment, inputs and journal, from which every figure can be made. Its raw output is not
+                       copied.
     report.md, report.html
 """
 
@@ -31,24 +31,24 @@ _COPIED = (results.PLAN, results.ENVIRONMENT)
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One run of a merged folder: its name there, and the folder that it was copied from (empty: measured in place)."""
+    """One run of a merged folder: its name there, and the folder from which it was copied ("" if it was measured there)."""
 
     name: str
     origin: str = ""
 
 
 def is_merged(folder: Path) -> bool:
-    """Whether a folder holds several runs, not one."""
+    """Whether a folder is a merged one, which holds several runs."""
     return (folder / FILE).is_file()
 
 
 def place(folder: Path, number: int) -> Path:
-    """The folder of the run of that number, from 1."""
+    """Return the folder of a run by its number; the first run has number 1."""
     return folder / SESSIONS / f"{number:02d}"
 
 
 def members(folder: Path) -> tuple[Member, ...]:
-    """The runs of a merged folder in order; StoreError if it is damaged."""
+    """Return the runs of a merged folder in order; StoreError if its `merged.json` is damaged."""
     try:
         found = json.loads((folder / FILE).read_text(encoding="utf-8"))
         return tuple(Member(**each) for each in found["sessions"])
@@ -57,7 +57,7 @@ def members(folder: Path) -> tuple[Member, ...]:
 
 
 def note(folder: Path, found: Sequence[Member]) -> None:
-    """Write down which runs a folder holds; the file is whole or not there."""
+    """Write `merged.json`, which names a folder's runs. It is replaced in one step, so it is never incomplete."""
     content = {"schema": SCHEMA, "tunnelmark": tunnelmark.__version__, "sessions": [asdict(each) for each in found]}
     folder.mkdir(parents=True, exist_ok=True)
     written = folder / f"{FILE}.new"
@@ -70,16 +70,17 @@ def note(folder: Path, found: Sequence[Member]) -> None:
 
 
 def load(folder: Path) -> tuple[tuple[Member, Results], ...]:
-    """Every run of a merged folder, read back; StoreError says what is wrong with one, or that there is none yet."""
+    """Read every run of a merged folder. StoreError if one cannot be read, or if the folder has no run yet."""
     if not members(folder):
         raise StoreError(f"{folder} has no session that has ended", hint="go on with `tunnelmark repeat` and its --out")
     return tuple((member, store.load(folder / SESSIONS / member.name)) for member in members(folder))
 
 
 def join(folder: Path, sources: Sequence[Path]) -> None:
-    """Copy what makes the figures of these results into a new merged folder; those of merged ones one by one.
+    """Copy runs into a new merged folder, without their raw output. Of a source that is merged, each run is copied.
 
-    UsageError if the same run would be in it twice: it would be taken for two.
+    UsageError if the same run would be in it twice, because it would count as two. StoreError if `folder` is not empty or
+    cannot be written, or if a run cannot be read.
     """
     store.require_empty(folder)
     runs = [run for source in sources for run in _runs(source)]
@@ -109,12 +110,12 @@ def join(folder: Path, sources: Sequence[Path]) -> None:
 
 
 def mark(found: Results) -> tuple[object, ...]:
-    """What two copies of a run share, and no two runs: when it was begun, its seed and its study."""
+    """Return what identifies a run, and is equal in its copies: when it was begun, its seed, and its study."""
     return (*(session.started for session in found.sessions[:1]), found.plan.seed, found.plan.study)
 
 
 def folders(merged: Path) -> list[Path]:
-    """The folders of the runs of a merged folder, in order; StoreError if it is damaged."""
+    """Return the folders of a merged folder's runs, in order; StoreError if its `merged.json` is damaged."""
     return [merged / SESSIONS / each.name for each in members(merged)]
 
 

@@ -1,4 +1,4 @@
-"""A results folder being written and read: made from a plan, appended to by trials, loaded for reports."""
+"""Writes and reads a results folder: makes it from a plan, appends trials to it, and loads it for reports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tunnelmark.host.yardsticks import Yardsticks
 
 SPARE = 16 << 20
-"""Bytes that must be free before a trial starts: its raw output, the journal and the report."""
+"""Bytes that must be free before a trial starts, for its raw output, the journal and the report."""
 
 _CELL = ("trial", "attempt", "block", "arm", "profile", "topology", "workload", "link")
 
@@ -43,7 +43,7 @@ _DECISION = TypeAdapter(BlockDecision)
 
 
 def create(folder: Path, info: PlanInfo, plan: Plan, environment: Mapping[str, Any]) -> None:
-    """Make a results folder; StoreError if something is there already."""
+    """Make a results folder. StoreError if the folder is not empty (see `require_empty`), or cannot be written."""
     require_empty(folder)
     try:
         (folder / results.RAW).mkdir(parents=True)
@@ -57,19 +57,19 @@ def create(folder: Path, info: PlanInfo, plan: Plan, environment: Mapping[str, A
 
 
 def write_plan(folder: Path, info: PlanInfo) -> None:
-    """Have a results folder ask for this; the file is whole at every moment. OSError if it cannot be written."""
+    """Write or replace the plan of a results folder, in one step, so it is never incomplete. OSError if that fails."""
     written = folder / f"{results.PLAN}.new"
     _write(written, _PLAN.dump_python(info, mode="json"))
     written.replace(folder / results.PLAN)
 
 
 def as_read(info: PlanInfo) -> PlanInfo:
-    """A plan as it comes back from a results folder."""
+    """Return a plan as it is after it was written to a results folder and read again."""
     return _PLAN.validate_json(_PLAN.dump_json(info))
 
 
 def require_empty(folder: Path) -> None:
-    """StoreError if a folder holds anything but what a virtual machine has written there."""
+    """Raise StoreError if a folder is not empty; output of a virtual machine (`vm`, `vm.2` ...) may be in it."""
     if folder.exists() and any(path.name.partition(".")[0] != results.VM for path in folder.iterdir()):
         raise StoreError(
             f"{folder} is not empty", hint=f"choose another folder, or go on with `tunnelmark run --resume {folder}`"
@@ -77,13 +77,13 @@ def require_empty(folder: Path) -> None:
 
 
 def adopt(scratch: Path, folder: Path) -> None:
-    """Move a trial's raw output into a results folder: a study in a virtual machine writes it to memory first."""
-    if scratch.exists():  # not there if the trial could not even begin
+    """Move a trial's raw output into a results folder. A study in a virtual machine first writes it to memory (`scratch`)."""
+    if scratch.exists():  # it does not exist if the trial could not begin
         move(scratch, folder / results.RAW)
 
 
 def move(thing: Path, folder: Path) -> None:
-    """Move a file or folder into a folder of another file system, but for owners and modes, which that may refuse."""
+    """Move a file or folder into a folder of another file system, without owners and modes, which that may refuse."""
     if thing.is_dir():
         (folder / thing.name).mkdir(parents=True, exist_ok=True)
         for each in sorted(thing.iterdir()):
@@ -95,7 +95,7 @@ def move(thing: Path, folder: Path) -> None:
 
 
 def require_space(folder: Path) -> None:
-    """DiskFull if the disk has less than `SPARE` bytes free, the room that one trial may need."""
+    """Raise DiskFull if less than `SPARE` bytes are free on the folder's disk; one trial may need that many."""
     if shutil.disk_usage(folder).free < SPARE:
         raise DiskFull(
             f"less than {SPARE >> 20} MiB are left for results in {folder}",
@@ -104,7 +104,10 @@ def require_space(folder: Path) -> None:
 
 
 def discard_unfinished(folder: Path) -> dict[str, Retries]:
-    """The attempts of each trial that has any, by its id; raw output of what was cut off is removed."""
+    """Remove the raw output of attempts and link checks that did not end, and return each trial's attempts, by its id.
+
+    Trials without an attempt are not in it.
+    """
     lines = list(entries(folder / results.JOURNAL))
     tries: dict[str, Retries] = {}
     done = set()
@@ -122,17 +125,17 @@ def discard_unfinished(folder: Path) -> dict[str, Retries]:
 
 
 def keep_link_check(journal: Journal, check: LinkCheck) -> None:
-    """Append a look at a link to the journal."""
+    """Append a link check to the journal."""
     journal.append({"link": asdict(check)})
 
 
 def keep_decision(journal: Journal, decision: BlockDecision) -> None:
-    """Append what a run decided on its number of blocks to the journal."""
+    """Append to the journal a run's decision about its number of blocks: to add more, or to end, and why."""
     journal.append({"blocks": asdict(decision)})
 
 
 def keep_yardsticks(journal: Journal, when: Literal["before", "after"], taken: Callable[[], Yardsticks]) -> None:
-    """Take the machine's yardsticks and append them to the journal, or why they could not be taken: no run depends on them."""
+    """Measure the yardsticks and append them to the journal. If that fails, append the reason: a run goes on without them."""
     started = time.time()
     try:
         row = YardstickRow(when, started, **asdict(taken()))
@@ -142,7 +145,7 @@ def keep_yardsticks(journal: Journal, when: Literal["before", "after"], taken: C
 
 
 def load_plan(folder: Path) -> PlanInfo:
-    """What the results of a folder were asked to be; StoreError if it holds none."""
+    """Read the plan of a results folder. StoreError if there is none, or if this version cannot read it."""
     try:
         return _PLAN.validate_json(_read(folder, results.PLAN))
     except ValidationError as error:
@@ -152,7 +155,7 @@ def load_plan(folder: Path) -> PlanInfo:
 
 
 def load_environment(folder: Path) -> dict[str, Any]:
-    """Where the results of a folder were measured; StoreError if it holds none."""
+    """Read the environment of a results folder. StoreError if there is none, or if it is damaged."""
     try:
         found: dict[str, Any] = json.loads(_read(folder, results.ENVIRONMENT))
     except ValueError as error:
@@ -164,7 +167,7 @@ def load(folder: Path) -> Results:
     """Read a results folder; StoreError says what is wrong with it."""
     info, environment = load_plan(folder), load_environment(folder)
     trials, sessions, checks, looks, decisions = [], [], [], [], []
-    attempts: list[set[tuple[str, int]]] = [set()]  # of each session; at first of what is in none
+    attempts: list[set[tuple[str, int]]] = [set()]  # by session; the first set is for entries before any session
     seen: list[set[tuple[str, str, float]]] = [set()]
     for entry in entries(folder / results.JOURNAL):
         if "trial" in entry:
@@ -193,7 +196,7 @@ def load(folder: Path) -> Results:
 
 
 def tables(found: Results) -> tuple[pa.Table, pa.Table]:
-    """The journal as two Arrow tables in the tidy schema: samples, trials."""
+    """Return two Arrow tables in the tidy schema (`parquet_schema`): samples and trials."""
     samples, trials = [], []
     for row in found.trials:
         cell = {key: getattr(row, key) for key in _CELL}
@@ -205,7 +208,7 @@ def tables(found: Results) -> tuple[pa.Table, pa.Table]:
 
 
 def export(found: Results) -> None:
-    """Write the journal as Parquet files next to it."""
+    """Write samples and trials as two Parquet files into the results folder."""
     samples, trials = tables(found)
     pq.write_table(samples, found.path / "samples.parquet", compression="zstd")
     pq.write_table(trials, found.path / "trials.parquet", compression="zstd")
