@@ -1,4 +1,4 @@
-"""What is run to build a recipe, as plain data: the commands, and the files that must be there before the first."""
+"""Makes the commands that build a recipe, as plain data, and puts the files in place that they need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ exec "$here/venv/bin/python" -I "$here/{script}" "$@"
 
 @dataclass(frozen=True, slots=True)
 class BuildStep:
-    """One command of a build; `env` is added to ours."""
+    """One command of a build; `env` is added to the environment of this process."""
 
     argv: tuple[str, ...]
     cwd: Path
@@ -31,13 +31,13 @@ class BuildStep:
 def steps(recipe: Recipe, stage: Path) -> list[BuildStep]:
     """The commands that build a recipe below `stage`; its programs are then in `stage/prefix/bin`.
 
-    What can be used again after an interruption stays in `stage` (cargo's target folder) or in go's own cache.
+    After an interruption, finished parts are used again: they are in `stage` (cargo's target folder) or in go's cache.
     """
     return [*_crates(recipe, stage), *_go(recipe, stage), *_pypi(recipe, stage)]
 
 
 def prepare(recipe: Recipe, stage: Path) -> None:
-    """Put the recipe's own files where its commands expect them."""
+    """Copy the recipe's own files to the paths below `stage` where its commands expect them."""
     (stage / "prefix" / "bin").mkdir(parents=True, exist_ok=True)
     source = stage / "recipe"
     shutil.rmtree(source, ignore_errors=True)
@@ -53,7 +53,7 @@ def prepare(recipe: Recipe, stage: Path) -> None:
 
 
 def check(recipe: Recipe, stage: Path, cargo_home: Path) -> None:
-    """SetupFailed unless every program is there, and every crate is the one that the recipe pins."""
+    """Raise SetupFailed if the build has not made every program, or if a crate is not the one that the recipe pins."""
     for program in recipe.programs:
         if not (stage / "prefix" / "bin" / program).is_file():
             raise SetupFailed(f"the build left no {program}", hint="correct `programs` in the recipe")

@@ -1,4 +1,4 @@
-"""Debian packages: which are there in which version, and how apt brings the rest without starting a service.
+"""Finds installed Debian packages with their versions, and installs others by apt without starting a service.
 
 `scripts/setup` does the same for what every lab needs; the two share the marker in policy-rc.d.
 """
@@ -55,13 +55,13 @@ done
 
 
 def command(packages: Sequence[str]) -> tuple[str, ...]:
-    """The command that installs packages, as root or through sudo."""
+    """Return the command that installs packages; it begins with sudo if this process is not root."""
     root = () if os.geteuid() == 0 else ("sudo",)
     return (*root, "sh", "-c", SCRIPT, "apt", str(POLICY), *packages)
 
 
 def versions(packages: Sequence[str]) -> dict[str, str]:
-    """The versions of those packages that are installed."""
+    """Return the version of each of these packages that is installed; {} if there is no dpkg-query."""
     if shutil.which("dpkg-query") is None:
         return {}
     argv = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package} ${Version}\n", *packages]

@@ -42,7 +42,10 @@ Result = Literal["ready", "kept", "failed", "impossible", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class InstallOutcome:
-    """How it went with one recipe: installed (ready), there before (kept), failed, impossible here, or in no registry."""
+    """The result for one recipe: installed (ready), installed before (kept), failed, impossible on this machine, or missing.
+
+    It is missing if no registry has it, so that the user must bring it.
+    """
 
     name: str
     result: Result
@@ -53,22 +56,25 @@ class InstallOutcome:
 
 
 class InstallListener(Protocol):
-    """Called as an installation goes on."""
+    """Is called when the installation of a recipe begins and ends."""
 
     def begin(self, recipe: Recipe) -> None:
         """A recipe's build begins."""
 
     def end(self, outcome: InstallOutcome) -> None:
-        """The installation of a recipe has ended, or failed."""
+        """The installation of a recipe has ended, successfully or not."""
 
 
 def cache() -> Path:
-    """Where recipes are built (XDG base directories): a folder, a lock and a log each."""
+    """Return the folder in which recipes are built (XDG base directories): each has a folder, a lock and a log there."""
     return paths.cache("packages")
 
 
 async def install(chosen: Iterable[Recipe], listener: InstallListener, jobs: int) -> list[InstallOutcome]:
-    """Install recipes, the longest first, up to `jobs` at once as far as memory goes; one that fails stops no other."""
+    """Install recipes, those that take longest first, and return how each ended.
+
+    Up to `jobs` are installed at once, as far as the free memory suffices. If one fails, the others go on.
+    """
     outcomes: list[InstallOutcome] = []
 
     def ended(outcome: InstallOutcome) -> None:
@@ -104,7 +110,7 @@ async def install(chosen: Iterable[Recipe], listener: InstallListener, jobs: int
 
 
 def _fitting(waiting: Sequence[Recipe], running: Sequence[Recipe], jobs: int, room: int) -> Recipe | None:
-    """The first recipe that may begin while others run; one may always run."""
+    """Return the first recipe that may begin now; None if `jobs` are running, or the memory suffices for none of them."""
     taken = sum(recipe.about.memory for recipe in running)
     if len(running) >= jobs:
         return None
@@ -176,7 +182,7 @@ async def _debian(recipe: Recipe, log: Path, lock: IO[str]) -> None:
 
 
 async def _run(step: BuildStep, output: IO[bytes], log: Path, lock: IO[str], *, low: bool = True) -> None:
-    """Run a step in a session of its own, at low priority; SetupFailed shows the end of what it said."""
+    """Run a step, at low priority if `low`. SetupFailed, with the end of its output, if it fails."""
     output.write(f"$ {' '.join(step.argv)[:500]}\n".encode())
     output.flush()
     process = await asyncio.create_subprocess_exec(

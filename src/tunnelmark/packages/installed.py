@@ -1,4 +1,4 @@
-"""What is installed of a recipe: the record next to its programs, whether it still holds, and how both are put in place."""
+"""Reads, checks and writes the record of an installed recipe, which lies next to its programs, and puts both in place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILE = "installed.json"
 
 
 def read(folder: Path) -> dict[str, Any] | None:
-    """The record in a recipe's folder; None if there is none that can be read."""
+    """Return the record in a recipe's folder; None if there is none, or it cannot be read."""
     file = folder / FILE
     try:
         found = json.loads((file if file.exists() else folder / former_names.PACKAGE_RECORD).read_text())
@@ -29,7 +29,7 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 
 def changed(recipe: Recipe, folder: Path) -> str:
-    """What differs between a recipe's folder and its record or recipe; empty: nothing."""
+    """Return in words how an installed recipe differs from its record or its recipe; "" if it does not."""
     record = read(folder)
     if record is None:
         return "it has no record"
@@ -45,7 +45,7 @@ def changed(recipe: Recipe, folder: Path) -> str:
 
 
 def paths(recipe: Recipe, folder: Path) -> dict[str, Path]:
-    """Where each program of an installed recipe is: in its folder, or where Debian puts it.
+    """Return the path of each program of an installed recipe: in its folder, or where Debian has installed it.
 
     A Python package's compiled parts and our script are programs too: what starts them is a line of shell.
     """
@@ -60,7 +60,7 @@ def paths(recipe: Recipe, folder: Path) -> dict[str, Path]:
 
 
 def write(recipe: Recipe, folder: Path, *, version: str, seconds: float, toolchain: str) -> None:
-    """Write the record of what is in `folder` (Debian: on the system)."""
+    """Write into `folder` the record of the programs in it (of Debian packages: of the programs on the system)."""
     record = {
         "package": recipe.name,
         "version": version,

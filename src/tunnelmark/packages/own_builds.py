@@ -1,4 +1,4 @@
-"""Programs that a user brings for one arm: a file, what a recipe has installed, or a revision of a source tree, built by its own command.
+"""Finds or builds programs that a user names for one arm: a file, a recipe's programs, or a revision of a source tree.
 
 Files and builds are copied into the cache under the hash of their bytes, or of commit and command, so that they stay what they were
 while a run goes on, and a commit is built once. A revision is checked out by `git worktree` into a temporary folder, never into the
@@ -28,7 +28,7 @@ from tunnelmark.packages import status
 from tunnelmark.packages.recipe import Recipe, recipes
 
 GIT = "git:"
-"""How a revision of a source tree is named: `git:v1.2`, `git:HEAD~1`."""
+"""The prefix by which a user names a revision of a source tree: `git:v1.2`, `git:HEAD~1`."""
 
 _RECORD = "build.json"
 _END = 30  # lines of a build's output that its error shows
@@ -38,7 +38,7 @@ _HEX = 12
 
 @dataclass(frozen=True, slots=True)
 class SourceTree:
-    """A git tree: its folder, the shell command that builds it there, and the paths in it of the programs that this makes."""
+    """A git tree: its folder, the shell command that builds it there, and the paths of the programs that the build makes."""
 
     folder: Path
     build: str
@@ -47,7 +47,7 @@ class SourceTree:
 
 @dataclass(frozen=True, slots=True)
 class OwnPrograms:
-    """Paths of programs by name, and in words what they are: `wireguard-go-2022 (...)`, `git:main (commit 1a2b3c4d5e6f)`."""
+    """Paths of programs by name. `label` says what they are: `wireguard-go-2022 (...)`, `git:main (commit 1a2b3c4d5e6f)`."""
 
     label: str
     programs: Mapping[str, str]
@@ -56,7 +56,7 @@ class OwnPrograms:
 def own_programs(
     named: Sequence[str], part: Requirement, source: SourceTree | None = None, *, make: bool = True
 ) -> OwnPrograms:
-    """What `--old` or `--new` names, for the programs of a VPN (`part`), ready to be run.
+    """Return the programs that `--old` or `--new` names for a VPN (`part`), ready to be run.
 
     `named`: one path, recipe or `git:REV`, or several NAME=PATH. Without `make` nothing is built or copied, and only what is named is
     checked. UsageError or MissingPart if it cannot be used.
@@ -176,7 +176,7 @@ def _of_revision(revision: str, part: Requirement, source: SourceTree | None, *,
 
 
 def _whole(folder: Path) -> bool:
-    """Whether a build is in the cache, with the bytes that it had when it was made."""
+    """Whether a build is in the cache, and its programs still have the hashes that were recorded when it was made."""
     try:
         record = json.loads((folder / _RECORD).read_text())["programs"]
         return all(_hash(folder / name) == known for name, known in record.items())

@@ -40,7 +40,7 @@ _EXACT = r"^v?[0-9]+(\.[0-9]+)*([.+-][0-9A-Za-z.+-]+)?$"
 
 
 class RecipeTable(TomlTable):
-    """`[recipe]`: what is installed and what that takes; `seconds` and `memory` are what it took on two cores."""
+    """`[recipe]`: what is installed; `takes` and `memory` are the time and the memory that it needs on two cores."""
 
     title: str = Field(description="one line of text for people", min_length=1)
     homepage: str = Field(description="an address that begins with https://", pattern=r"^https://")
@@ -114,17 +114,17 @@ class Recipe:
 
     @property
     def about(self) -> RecipeTable:
-        """What its file says of it."""
+        """The table `[recipe]` of its file."""
         return self.file.recipe
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Where it comes from."""
+        """The kinds of registry from which it is installed: the names of its tables, such as `go`."""
         return _sources(self.file)
 
     @property
     def built(self) -> bool:
-        """Whether it goes into a folder of its own."""
+        """Whether it is installed into its own folder below `packages_home()`, not as a part of the system."""
         return self.sources[0] in ("go", "crate", "pypi")
 
     @property
@@ -133,11 +133,11 @@ class Recipe:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """The Debian packages, if it is made of them."""
+        """The Debian packages that it installs; () if it is not a recipe of Debian packages."""
         return tuple(self.file.debian.packages) if self.file.debian else ()
 
     def versions(self) -> Mapping[str, str]:
-        """The version of each program that a Go module of ours pins: programs of one recipe may differ."""
+        """Return the version of each program that the recipe's Go modules pin; programs of one recipe may differ in it."""
         found: dict[str, str] = {}
         for table in self.file.go:
             asked = dict(_REQUIRED.findall((self.folder / table.module / "go.mod").read_text(encoding="utf-8")))
@@ -147,7 +147,7 @@ class Recipe:
         return found
 
     def digest(self) -> str:
-        """SHA-256 of all that decides what is installed: a title or an estimate that changes rebuilds nothing."""
+        """Return the SHA-256 of all that decides what is installed. A new title or estimate of time does not change it."""
         beside = {"title", "homepage", "takes", "memory", "ci"}
         what = self.file.model_dump(mode="json", exclude={"recipe": beside, "crate": {"__all__": {"packages"}}})
         what["peer"] = what.pop("recipe")  # its name when what is installed here was
@@ -175,12 +175,12 @@ def _all(files: Files) -> Mapping[str, Recipe]:
 
 
 def recipes(files: Files | None = None) -> Mapping[str, Recipe]:
-    """Every recipe by name, sorted; PlanError names a file that is wrong."""
+    """Return every recipe by name, sorted; PlanError if a recipe file is wrong."""
     return _all(files or Files.standard())
 
 
 def recipe(name: str, files: Files | None = None) -> Recipe:
-    """The recipe of that name; UnknownName holds the nearest ones."""
+    """Return a recipe by its name; UnknownName if there is none."""
     known = recipes(files)
     if name not in known:
         raise UnknownName("recipe", name, known)
@@ -188,7 +188,7 @@ def recipe(name: str, files: Files | None = None) -> Recipe:
 
 
 def load(path: Path) -> Recipe:
-    """One recipe file, checked together with what must be in the folder next to it."""
+    """Read and check a recipe file, and the files that must be in the folder next to it. PlanError if something is wrong."""
     text = read_text(path)
     if _OLD_TABLE.search(text):
         logging.getLogger("tunnelmark").warning("%s: the table [peer] is called [recipe] now", path)

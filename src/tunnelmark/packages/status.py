@@ -22,8 +22,7 @@ State = Literal["ready", "installable", "missing"]
 class RecipeStatus:
     """A recipe on this machine: ready, installable (it can be built or installed here), or missing (the user must bring it).
 
-    `version` is known by its record or by Debian, and empty where only the program itself could say it. `note` is why
-    it is not ready, or what is odd about it.
+    `version`: from its record or from Debian; "" if neither has it. `note`: why it is not ready, or what is unusual.
     """
 
     state: State
@@ -32,7 +31,7 @@ class RecipeStatus:
 
 
 def standing(recipe: Recipe) -> RecipeStatus:
-    """Whether a recipe's programs are installed: in its folder, on PATH, or where `--bin` named them."""
+    """Return whether a recipe's programs are installed: in its folder, on PATH, or at the paths that `--bin` names."""
     folder = programs.recipe_folder(recipe.name)
     if recipe.built and not (differs := installed.changed(recipe, folder)):
         return RecipeStatus("ready", recipe.about.version)
@@ -50,7 +49,7 @@ def standing(recipe: Recipe) -> RecipeStatus:
 
 
 def recipe_for(part: Requirement) -> Recipe | None:
-    """The recipe that brings an arm's programs: the one it names, or the Debian packages that hold one of its own."""
+    """Return the recipe for an arm's programs: the one that it names, or one of Debian packages; None if there is none."""
     known = recipes()
     if part.recipe:
         return known.get(part.recipe)
@@ -65,7 +64,7 @@ def recipe_for(part: Requirement) -> Recipe | None:
 
 
 def missing(part: Requirement) -> MissingPart | None:
-    """What of a part is not here, if anything, and what to do about it."""
+    """Return the error that says what of a part is not installed, with a hint how to get it; None if all is there."""
     try:
         programs.require(part)
     except MissingPart as found:
@@ -74,7 +73,7 @@ def missing(part: Requirement) -> MissingPart | None:
 
 
 def from_makers(part: Requirement) -> str:
-    """How to come by a part of which no registry carries the programs; empty for others."""
+    """Return how to get a part whose programs are in no registry; "" for other parts."""
     recipe = recipe_for(part)
     if recipe is None or recipe.file.makers is None:
         return ""
@@ -83,7 +82,7 @@ def from_makers(part: Requirement) -> str:
 
 
 def absent(part: Requirement, recipe: Recipe, missing: MissingPart) -> str:
-    """Why a part whose recipe is known is not here, in words for the user."""
+    """Return in words why a part with a recipe is not installed, and how to install it."""
     found = standing(recipe)
     if found.state == "ready":  # its own programs are here, and something else that it needs is not
         return f"{part.name}: {missing.message}; {missing.hint}"
@@ -97,6 +96,6 @@ def _found(recipe: Recipe, path: str) -> bool:
 
 
 def where(recipe: Recipe) -> dict[str, Path]:
-    """The paths of a ready recipe's programs."""
+    """Return the paths of a recipe's programs that are installed, by name."""
     found = {program: shutil.which(program, path=programs.path_of(recipe.name)) for program in recipe.programs}
     return {program: Path(path) for program, path in found.items() if path}

@@ -1,4 +1,4 @@
-"""What builds packages: where go, cargo and a C compiler are, how new, and what a recipe lacks here."""
+"""Finds the tools that build packages (go, cargo, a C compiler) and their versions, and what a recipe lacks here."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _TIMEOUT = 30  # seconds that `go version` may take on a busy machine
 
 
 def build_path() -> str:
-    """PATH with the folders at its end where go and cargo are put by their own installers."""
+    """Return PATH, with the folders at its end into which the installers of go and cargo put them."""
     cargo = os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")
     return os.pathsep.join([search_path(), f"{cargo}/bin", "/usr/local/go/bin"])
 
 
 def obstacle(recipe: Recipe) -> tuple[str, str]:
-    """Why a recipe cannot be carried out on this machine, and what to do about it; two empty strings if it can."""
+    """Return why a recipe cannot be installed on this machine, and a hint what to do; ("", "") if it can."""
     for source in recipe.sources:
         why = _OBSTACLES[source](recipe)
         if why[0]:
@@ -36,7 +36,7 @@ def obstacle(recipe: Recipe) -> tuple[str, str]:
 
 
 def lacking(recipe: Recipe) -> tuple[str, ...]:
-    """Debian packages that its build needs and that are not here; apt can bring them before it begins.
+    """Return the Debian packages that a build needs and that are not installed; apt can install them first.
 
     Libraries can only be looked for where dpkg is; elsewhere the build itself will say so.
     """
@@ -47,7 +47,7 @@ def lacking(recipe: Recipe) -> tuple[str, ...]:
 
 
 def toolchain(recipe: Recipe) -> str:
-    """What builds it here, for the record: `go 1.26.8`."""
+    """Return the tool that builds a recipe here, with its version, for the record: `go 1.26.8`; "" if nothing is built."""
     tools = {"go": ("go", "version"), "crate": ("cargo", "--version")}
     found = [f"{tools[source][0]} {_first_version(*tools[source])}" for source in recipe.sources if source in tools]
     return ", ".join(found) or (f"python {platform.python_version()}" if recipe.built else "")
@@ -128,7 +128,7 @@ def _has(program: str) -> bool:
 
 @functools.cache
 def _first_version(program: str, argument: str) -> str:
-    """The first version number that a program prints; empty if it is not there."""
+    """Return the first version number that a program prints; "" if it is not installed, or does not print one in time."""
     path = shutil.which(program, path=build_path())
     if path is None:
         return ""
