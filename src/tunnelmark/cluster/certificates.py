@@ -1,7 +1,7 @@
-"""Keys and certificates by which scheduler, workers and command know each other: one authority for a cluster, and one key pair that it signs.
+"""Makes and loads the certificates of a cluster: one authority, and one key pair, signed by it, that all members use.
 
-Dask checks on both ends of a connection that the other's certificate is signed by the authority. A user who has the folder can join the
-cluster, and a worker runs what it is sent: the folder is for the machines of the cluster and for no one else.
+Dask checks at both ends of a connection that the authority has signed the other end's certificate. Every user who has
+the folder can join the cluster, and a worker runs what it is sent: so only the cluster's machines may have the folder.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 AUTHORITY, CERTIFICATE, KEY = "ca.pem", "cluster.pem", "cluster-key.pem"
 DAYS = 30
-"""How long a certificate holds, unless another length is asked for."""
+"""For how many days a certificate is valid by default."""
 
 
 def make(folder: Path, days: int = DAYS) -> None:
-    """Write the three files into a new folder that its owner alone can read. StoreError where it is there, or cannot be made.
+    """Write the three files into a new folder that only its owner can read. StoreError if it exists or cannot be made.
 
     The authority's own key is not kept: nothing else can be signed by it later.
     """
@@ -58,7 +58,7 @@ def make(folder: Path, days: int = DAYS) -> None:
 
 
 def security(folder: Path) -> Security:
-    """Dask's settings for connections that both ends must prove. UsageError where a file is not there."""
+    """Return Dask's settings for connections whose two ends both need a certificate. UsageError if a file is missing."""
     for file in (AUTHORITY, CERTIFICATE, KEY):
         if not (folder / file).is_file():
             raise UsageError(
@@ -68,7 +68,7 @@ def security(folder: Path) -> Security:
 
 
 def settings(authority: str, certificate: str, key: str) -> Security:
-    """TLS settings of Dask from three files: authority, certificate, key. In place of a path each may be the PEM text itself."""
+    """Return Dask's TLS settings from authority, certificate and key: each is a path, or the PEM text itself."""
     from distributed.security import Security
 
     ours = {

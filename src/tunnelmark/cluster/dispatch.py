@@ -1,9 +1,11 @@
-"""Hands blocks to the workers of a Dask cluster and their results on, until every block is measured.
+"""Has all blocks of a study measured by the workers of a Dask cluster, and passes on each result.
 
-Dask carries them there and back, tells which workers there are, and keeps connections, keys and logs. Which worker gets which block is decided
-here (`scheduler_connection`): one that was found fit (`roster`) and is free, for a block is measured alone on its machine, and Dask would give a worker as many as it thinks that it can
-queue. A block whose worker is lost goes to another one, and so does one that has failed, as long as there is one on which it has not; the worker that it failed on
-is left out for a while. If the scheduler itself is lost, all that are not there yet are handed out again by the next.
+Dask transports blocks and results, knows which workers there are, and handles connections, keys and logs. But this
+package decides which worker gets which block (`scheduler_connection`): a worker that is fit (`roster`) and free. A block
+must be alone on its machine, and Dask would queue several blocks at a worker.
+If a worker is lost, another one gets its block. A block that failed goes to a worker on which it has not failed, if there
+is one; the worker on which it failed is left out for a while. If the scheduler is lost, all blocks without a result are
+handed out again when it is back.
 """
 
 from __future__ import annotations
@@ -25,20 +27,23 @@ if TYPE_CHECKING:
     from distributed.security import Security
 
 PATIENCE = 120.0
-"""Seconds for which a scheduler may be away, or no worker be there, before the command gives up; what was measured stays. A worker has so
-long to say what it would measure with."""
+"""Seconds without a scheduler, or without a fit worker, after which the command gives up; measured blocks are kept.
+
+A worker must also answer within that time with what it would measure (`WorkerFacts`)."""
 
 AGAIN = 30.0
-"""Seconds after which a worker that was left out is asked once more: other work on its machine may have ended, or what made a block fail there."""
+"""Seconds after which a worker that was left out is asked again: the reason, such as other work, may have ended."""
 
 _LOGS = "DASK_LOGGING__DISTRIBUTED"  # Dask's own variable for how much it says
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How blocks get to workers: the scheduler's address, its TLS; what measures a block and tells a worker's facts (others for tests and simulations).
+    """How blocks get to workers: the scheduler's address, and its TLS settings (None: without TLS).
 
-    `at_once`: blocks that a worker measures at a time; None: as many as it has threads. `patience` and `again`, after which one that was left out is asked once more, in seconds.
+    `measure`, `facts`: the functions that a worker runs to measure a block and to report its facts; tests use others.
+    `at_once`: how many blocks a worker measures at a time; None: as many as it has threads.
+    `patience`, `again`: seconds, as in `PATIENCE` and `AGAIN`.
     """
 
     address: str
@@ -52,20 +57,23 @@ class Way:
 
 @dataclass
 class Watcher:
-    """Who hears what happens: a block that is there, a worker that is taken, or left out with the reason, and waiting."""
+    """The functions that are called when a block is measured, a worker is taken or left out (name, reason), or a wait begins.
+
+    `fit` and `held` are questions: they decide which workers may measure.
+    """
 
     done: Callable[[BlockDone], object]
     fit: Callable[[WorkerFacts, Sequence[WorkerFacts]], str]
-    """Why a worker may not measure next to those that do; "" where it may."""
+    """Returns why a worker may not measure together with those that do; "" if it may."""
     taken: Callable[[WorkerFacts], object] = lambda _: None
     left_out: Callable[[str, str], object] = lambda *_: None
     waits: Callable[[str], object] = lambda _: None
     held: Callable[[WorkerFacts, Sequence[WorkerFacts]], bool] = lambda *_: False
-    """Whether to ask a worker again would disturb those that measure, and change nothing as long as they do."""
+    """Returns whether it is useless to ask a worker again now: it would disturb those that measure, and change nothing."""
 
 
 def require() -> None:
-    """MissingPart where Dask is not installed."""
+    """Raise MissingPart if Dask is not installed; else silence its log, unless the user has configured that."""
     try:
         import distributed  # noqa: F401 (whether it is there)
 
@@ -78,10 +86,10 @@ def require() -> None:
 
 
 async def spread(tasks: Sequence[BlockTask], asks: BlockTask, way: Way, watcher: Watcher) -> None:
-    """Have all blocks measured; each is handed to `watcher.done` once, as soon as it is there.
+    """Have all blocks measured; `watcher.done` gets each one once, as soon as its result is there.
 
-    `asks` is the task by which workers say what they would measure with. The error of a block that failed `scheduler_connection.TRIES` times; LabError
-    where the scheduler, or every worker, stays away.
+    `asks`: the task that asks a worker what it would measure with. If a block has failed `scheduler_connection.TRIES`
+    times, its error is raised. LabError if there is no scheduler, or no fit worker, for `way.patience` seconds.
     """
     require()
     state = State({task.number: task for task in tasks if task.number is not None})

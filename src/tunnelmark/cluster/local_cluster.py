@@ -1,4 +1,4 @@
-"""A cluster of Dask on this machine alone: its scheduler, and as many workers as are asked for."""
+"""Runs a Dask cluster on this machine only: a scheduler and some workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def here(count: int) -> Iterator[tuple[str, Security]]:
-    """A cluster of so many workers on this machine, for as long as it is needed: its address, and its TLS with keys of its own."""
+    """Run a cluster of `count` workers on this machine; gives its address, and its TLS settings with temporary keys."""
     dispatch.require()
     import dask
     from distributed import LocalCluster

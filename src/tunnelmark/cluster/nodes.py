@@ -1,4 +1,4 @@
-"""A scheduler and a worker of Dask, as they run on the machines of a cluster: listening on the address that is named, with its TLS or on loopback alone."""
+"""Runs a scheduler or a worker of Dask on a machine of a cluster. Without TLS they listen only on the loopback address."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 
 PORT = 8786
-"""Where a scheduler listens unless another port is stated; Dask's own."""
+"""The default port of a scheduler; it is Dask's own default."""
 
 TTL, SCHEDULER_PAGES, WORKER_PAGES = (
     "distributed.scheduler.worker-ttl",
@@ -36,17 +36,17 @@ _START = 30.0  # seconds in which a worker has reached its scheduler, or says th
 _RETRY = 1.0  # seconds between two tries to reach the scheduler
 
 SILENCE = 30
-"""Seconds without a word after which a worker is taken to be lost; Dask's own default is 300. One that is killed is missed at once."""
+"""Seconds of silence after which a worker counts as lost (Dask's default: 300). A killed one is noticed at once."""
 
 
 SETTINGS: dict[str, Any] = {TTL: f"{SILENCE} s", SCHEDULER_PAGES: [], WORKER_PAGES: []}
-"""Settings of Dask for a cluster of ours: without a dashboard no page answers on the port that Dask opens for one."""
+"""Dask's settings for our clusters. They serve no page on the port that Dask opens for a dashboard."""
 
 
 async def scheduler(
     listen: str, dashboard: str | None, security: Security | None, ready: Callable[[str], object]
 ) -> None:
-    """Run a scheduler until it is stopped; `ready` gets its address. UsageError where it would be open to others without TLS."""
+    """Run a scheduler until it is stopped; `ready` gets its address. UsageError if others could reach it without TLS."""
     import dask
     from distributed import Scheduler
 
@@ -72,9 +72,11 @@ async def worker(
     said: Callable[[str], object],
     lacks: Callable[[str], object],
 ) -> None:
-    """Run a worker until it is stopped, whether its scheduler is there, goes or comes again; each block in a thread of its own, as many as there are cores where their time is counted.
+    """Run a worker until it is stopped. If its scheduler is not there, or goes away, it tries again to connect.
 
-    `listen` None: on this machine's address on the way to the scheduler, which reaches it there. `said` gets that it is ready, `lacks` why it is not.
+    It has as many threads, one for each block, as virtual machines fit on the machine.
+    `listen`: ADDRESS:PORT; None: the address of this machine from which it reaches the scheduler.
+    `said` is called with a text when the worker is ready, `lacks` with the reason when it cannot connect.
     """
     import dask
     from distributed import Worker
@@ -115,7 +117,7 @@ async def worker(
 
 
 def place(text: str, port: int | None = None) -> tuple[str, int]:
-    """Host and port of `ADDRESS:PORT`; `port` is meant where none is stated. UsageError if it is something else."""
+    """Return host and port of `ADDRESS:PORT`; `port` is the default port. UsageError if the text has another form."""
     try:
         split = urlsplit(f"//{text}")
         host, number = split.hostname, split.port if split.port is not None else port
@@ -127,7 +129,7 @@ def place(text: str, port: int | None = None) -> tuple[str, int]:
 
 
 def addressed(address: str, *, keys: bool) -> str:
-    """The address of a scheduler with its protocol. UsageError if it is not one, or if its protocol does not go with the keys that there are."""
+    """Return a scheduler's address with its protocol. UsageError if it is none, or `tcp` with keys, or `tls` without keys."""
     protocol, _, rest = address.rpartition("://")
     place(rest, PORT)
     if protocol == "tcp" and keys:
@@ -138,7 +140,7 @@ def addressed(address: str, *, keys: bool) -> str:
 
 
 def own_address(address: str) -> str:
-    """The address of this machine on the way to a scheduler; OSError where there is no way. Nothing is sent."""
+    """Return this machine's address from which it reaches a scheduler; OSError if there is no route. Sends nothing."""
     host, port = place(address.rpartition("://")[2], PORT)
     family, kind, protocol, _, there = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind, protocol) as way:
@@ -147,7 +149,7 @@ def own_address(address: str) -> str:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address, with or without protocol and port, is of this machine alone."""
+    """Whether an address, with or without protocol and port, is a loopback address."""
     host = urlsplit(address if "://" in address else f"tcp://{address}").hostname or ""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -156,7 +158,7 @@ def is_loopback(address: str) -> bool:
 
 
 def _side_by_side() -> int:
-    """How many virtual machines fit here at once: one a core, each with its memory."""
+    """Return how many virtual machines fit on this machine at once: one per core, as far as the memory suffices."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(min(os.cpu_count() or 1, memory // _MEMORY), 1)
 
@@ -166,7 +168,7 @@ def _protocol(security: Security | None) -> str:
 
 
 def _closed(address: str, security: Security | None) -> None:
-    """UsageError where others than users of this machine could give orders there."""
+    """Raise UsageError if the address can be reached from other machines and there is no TLS."""
     if security is None and not is_loopback(address):
         raise UsageError(
             f"without TLS, everyone who can reach {address} could run programs on this machine",

@@ -1,4 +1,4 @@
-"""The workers of a cluster as one command knows them: which may measure, which are left out and why, and which are to be asked what they have."""
+"""Keeps the list of a cluster's workers: which may measure, which are left out and why, which must be asked for facts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"[\d.]+")
 
 @dataclass(frozen=True, slots=True)
 class _LeftOut:
-    """A worker that may not measure: since when (CLOCK_MONOTONIC, in seconds), why, and what it said of itself, if it did."""
+    """A worker that may not measure: since when (CLOCK_MONOTONIC, in seconds), why, and its facts if it has sent them."""
 
     when: float
     why: str
@@ -26,9 +26,9 @@ class _LeftOut:
 
 
 class Roster:
-    """By address: the workers that the scheduler has, with their threads (`seen`), and what each said that may measure (`fit`).
+    """The workers of a scheduler by address: all with their number of threads (`seen`), the fit ones with facts (`fit`).
 
-    `again`: seconds after which one that was left out is asked once more.
+    `again`: seconds after which a worker that was left out is asked again.
     """
 
     def __init__(self, watcher: Watcher, again: float) -> None:
@@ -38,17 +38,17 @@ class Roster:
         self._left_out: dict[str, _LeftOut] = {}
 
     def look(self, now: Mapping[str, int]) -> None:
-        """These are there now; the others are forgotten."""
+        """Set the workers that are there now, with their threads; all others are forgotten."""
         self.seen = now
         self.fit = {address: found for address, found in self.fit.items() if address in now}
         self._left_out = {address: left for address, left in self._left_out.items() if address in now}
 
     def to_ask(self, asked: Collection[str]) -> list[str]:
-        """Those that are to say what they would measure with, besides those that were asked: new ones, and ones that were left out a while ago."""
+        """Return the workers to ask for their facts: new ones, and ones left out `again` seconds ago; not those in `asked`."""
         return sorted(each for each in self.seen if each not in self.fit and each not in asked and self._due(each))
 
     def takes(self, address: str, found: WorkerFacts) -> bool:
-        """Whether a worker with these facts may measure from now on."""
+        """Take a worker with these facts, so that it may measure, or leave it out; return whether it was taken."""
         if why := self._watcher.fit(found, [*self.fit.values()]):
             self.leave_out(address, found.worker, why, found)
             return False
@@ -58,18 +58,18 @@ class Roster:
         return True
 
     def leave_out(self, address: str, name: str, why: str, found: WorkerFacts | None = None) -> None:
-        """A worker may not measure until it is asked again; the same reason is said once, whatever its numbers."""
+        """Leave a worker out until it is asked again. A reason is reported once, even if the numbers in it change."""
         known = self._left_out.get(address)
         if known is None or _NUMBER.sub("", known.why) != _NUMBER.sub("", why):
             self._watcher.left_out(name, why)
         self._left_out[address] = _LeftOut(time.monotonic(), why, found or self.fit.pop(address, None))
 
     def any_hope(self, asked: Collection[str]) -> bool:
-        """Whether one may measure, or is among those that were `asked` and was not left out before."""
+        """Whether a worker may measure, or one is in `asked` (it has yet to answer) that was not left out before."""
         return bool(self.fit or set(asked) - self._left_out.keys())
 
     def reasons(self) -> list[str]:
-        """Why workers are left out, each reason once."""
+        """Return why workers are left out, each reason once."""
         return list(dict.fromkeys(left.why for left in self._left_out.values()))
 
     def _due(self, address: str) -> bool:

@@ -1,4 +1,4 @@
-"""What goes to a worker and what comes back: plain data, because both ends may run on machines of different kinds."""
+"""The tasks for workers and their results, as plain data, because both ends may run on machines of different kinds."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class BlockDone:
 
 @dataclass(frozen=True, slots=True)
 class WorkerFacts:
-    """What a worker measures with: its environment as runs record it, and a hash of all programs and their versions."""
+    """The facts of a worker: its environment as runs record it, and a hash of all programs that it would measure with."""
 
     worker: str
     environment: Mapping[str, Any]
@@ -68,7 +68,7 @@ class WorkerFacts:
 def task_of(
     study: Study, number: int | None, kernels: tuple[str, ...] = (), *, measure: bool = True, wait: bool = True
 ) -> BlockTask:
-    """The block of that number; a run over machines replaces no blocks and adds none by itself."""
+    """Return the task for a block; with `number` None, the task that asks a worker for its facts."""
     settings = {
         "blocks": study.blocks,
         "seed": study.seed,
@@ -104,7 +104,7 @@ def programs_hash(environment: Mapping[str, Any]) -> str:
 
 
 def differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """Which programs are not the same in two environments, by name."""
+    """Return in words which programs differ between two environments."""
     found = []
     if mine.get("tunnelmark") != theirs.get("tunnelmark"):
         found.append(f"tunnelmark {theirs.get('tunnelmark')}, not {mine.get('tunnelmark')}")
@@ -117,7 +117,7 @@ def differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
 
 
 def machine_of(environment: Mapping[str, Any]) -> str:
-    """What tells one machine in one boot from another, short.
+    """Return a short hash (12 hex digits) that identifies one machine in one boot.
 
     A virtual machine whose clock counts instructions is the same one on every host.
     """

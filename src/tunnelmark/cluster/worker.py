@@ -33,7 +33,7 @@ _lives: set[IO[bytes]] = set()
 
 
 def stop() -> None:
-    """End every block that is measured here now; no one waits for it any more."""
+    """End all blocks that this worker measures now, because their results are not awaited any more."""
     while _lives:
         _lives.pop().close()
 
@@ -80,7 +80,7 @@ def _wanted() -> Callable[[], bool]:
 
 
 def measure(task: BlockTask, name: str) -> BlockDone:
-    """Measure one block here; the block's own error if it could not be measured. `name` is the worker's."""
+    """Measure one block on this machine. If that fails, the error of the block is raised. `name`: the worker's name."""
     begun = time.monotonic()
     assert task.number is not None
     with _Shared(task) as shared:
@@ -99,7 +99,7 @@ def measure(task: BlockTask, name: str) -> BlockDone:
 
 
 def facts(task: BlockTask, name: str) -> WorkerFacts:
-    """What this worker would measure with; the error that says what it lacks."""
+    """Return this worker's facts. If it lacks something that the study needs, the error that says so is raised."""
     with _Shared(task) as shared:
         shared.carry_out()
         environment = _placed(json.loads((shared.folder / FACTS).read_text()))

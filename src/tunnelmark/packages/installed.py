@@ -1,4 +1,4 @@
-"""Reads, checks and writes the record of an installed recipe, which lies next to its programs, and puts both in place."""
+"""Reads, checks and writes the record of an installed recipe, and puts its programs and the record in place."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ PROGRAMS = "programs.json"
 """The file that says with which programs the blocks of a folder are measured: the environment of the first worker."""
 
 _LOOK = "link."
-"""With this begins the name of a link check's folder of raw output. Other folders are those of trials, and name the block."""
+"""The prefix of the raw output of a link check. The other folders are those of trials, whose names have the block."""
 
 
 def is_gathered(folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Describes in pieces what a run was asked to measure, so that runs can be compared: arms, links, topologies, workloads.
+"""Describes in pieces what a run was asked to measure, so that runs can be compared: arms, links, topologies, loads.
 
 Texts, the seed and the number of blocks are left out. So a study has the same hash with more blocks, on another day,
 and on another machine.

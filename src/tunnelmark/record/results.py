@@ -109,7 +109,7 @@ class ProfileInfo:
     `impaired`: the link does more than shape, so one stream is not expected to fill it.
     `strikes`: the long-run shares of packets that are lost, copied, corrupted or reordered (`plan.struck`), forward and
     back; old results have none.
-    `drawn`: the share of lost packets if seed and packet number decide which are lost (`plan.struck.drawn`), forward and back.
+    `drawn`: the share of lost packets if seed and packet number decide the losses (`plan.struck.drawn`), forward and back.
     `wanders`: mean and deviation of the delay in seconds if its jitter is a process in time, forward and back.
     `carried`: the bit/s of full frames in that rate, less than it if frames have an overhead on the wire; None: all of it.
     `back`: rate and carried rate of the back direction if its rate differs; else None.
