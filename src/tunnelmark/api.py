@@ -44,7 +44,7 @@ def load(folder: str | PathLike[str]) -> Run:
 
 
 class Run:
-    """The results that `load` has read, as tables. The first table that needs the analysis makes it; later ones use it too."""
+    """The results that `load` has read, as tables. The analysis is made once, for the first table that needs it."""
 
     def __init__(self, folder: Path, stored: StoredRuns) -> None:
         self.folder = folder
@@ -78,7 +78,7 @@ class Run:
         return self._stored.table("samples")
 
     def metrics(self) -> pa.Table:
-        """Only those samples that are values of a whole window; the column `used` says whether the analysis uses the value."""
+        """Only those samples that are values of a whole window; `used` says whether the analysis uses the value."""
         return self._stored.table("metrics")
 
     def effects(self) -> pa.Table:

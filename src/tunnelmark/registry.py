@@ -117,7 +117,7 @@ def matrix() -> tuple[MatrixRow, ...]:
 
 
 def measured_file() -> Path:
-    """Return the file in which `tunnelmark matrix --measure` keeps the cells measured on this machine (XDG base directories)."""
+    """Return the file in which `tunnelmark matrix --measure` keeps this machine's cells (XDG base directories)."""
     return paths.data("measured.json")
 
 

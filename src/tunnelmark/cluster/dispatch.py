@@ -57,7 +57,7 @@ class Way:
 
 @dataclass
 class Watcher:
-    """The functions that are called when a block is measured, a worker is taken or left out (name, reason), or a wait begins.
+    """The functions that are called when a block is measured, a worker is taken or left out, or a wait begins.
 
     `fit` and `held` are questions: they decide which workers may measure.
     """
@@ -89,7 +89,7 @@ async def spread(tasks: Sequence[BlockTask], asks: BlockTask, way: Way, watcher:
     """Have all blocks measured; `watcher.done` gets each one once, as soon as its result is there.
 
     `asks`: the task that asks a worker what it would measure with. If a block has failed `scheduler_connection.TRIES`
-    times, its error is raised. LabError if there is no scheduler, or no fit worker, for `way.patience` seconds.
+    times, its error is raised. LabError if the scheduler, or every fit worker, is missing for `way.patience` seconds.
     """
     require()
     state = State({task.number: task for task in tasks if task.number is not None})

@@ -1,4 +1,4 @@
-"""Runs a scheduler or a worker of Dask on a machine of a cluster. Without TLS they listen only on the loopback address."""
+"""Runs a scheduler or a worker of Dask on a machine of a cluster; without TLS, only on the loopback address."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def addressed(address: str, *, keys: bool) -> str:
 
 
 def own_address(address: str) -> str:
-    """Return this machine's address from which it reaches a scheduler; OSError if there is no route. Sends nothing."""
+    """Return this machine's address from which it reaches a scheduler; OSError without a route to it. Sends nothing."""
     host, port = place(address.rpartition("://")[2], PORT)
     family, kind, protocol, _, there = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind, protocol) as way:
@@ -168,7 +168,7 @@ def _protocol(security: Security | None) -> str:
 
 
 def _closed(address: str, security: Security | None) -> None:
-    """Raise UsageError if the address can be reached from other machines and there is no TLS."""
+    """Raise UsageError if the address can be reached from other machines and TLS is not used."""
     if security is None and not is_loopback(address):
         raise UsageError(
             f"without TLS, everyone who can reach {address} could run programs on this machine",

@@ -1,4 +1,4 @@
-"""Keeps the list of a cluster's workers: which may measure, which are left out and why, which must be asked for facts."""
+"""Keeps the list of a cluster's workers: which may measure, which are left out and why, which must be asked."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Roster:
         self._left_out = {address: left for address, left in self._left_out.items() if address in now}
 
     def to_ask(self, asked: Collection[str]) -> list[str]:
-        """Return the workers to ask for their facts: new ones, and ones left out `again` seconds ago; not those in `asked`."""
+        """Return the workers to ask for their facts: new ones, and ones left out `again` seconds ago, but not `asked`."""
         return sorted(each for each in self.seen if each not in self.fit and each not in asked and self._due(each))
 
     def takes(self, address: str, found: WorkerFacts) -> bool:

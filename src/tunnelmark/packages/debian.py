@@ -61,7 +61,7 @@ def command(packages: Sequence[str]) -> tuple[str, ...]:
 
 
 def versions(packages: Sequence[str]) -> dict[str, str]:
-    """Return the version of each of these packages that is installed; {} if there is no dpkg-query."""
+    """Return the version of each of these packages that is installed; {} without dpkg-query."""
     if shutil.which("dpkg-query") is None:
         return {}
     argv = ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package} ${Version}\n", *packages]

@@ -42,7 +42,7 @@ Result = Literal["ready", "kept", "failed", "impossible", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class InstallOutcome:
-    """The result for one recipe: installed (ready), installed before (kept), failed, impossible on this machine, or missing.
+    """The result for one recipe: installed (ready), installed before (kept), failed, impossible here, or missing.
 
     It is missing if no registry has it, so that the user must bring it.
     """

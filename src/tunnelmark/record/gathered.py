@@ -117,7 +117,7 @@ class GatheredRuns:
 
     @property
     def programs(self) -> Mapping[str, Any] | None:
-        """The environment with which the folder's blocks were measured (see `begun_with`); None if there is no block yet."""
+        """The environment with which the folder's blocks were measured (see `begun_with`); None before the first block."""
         file = self._folder / PROGRAMS
         found: Mapping[str, Any] | None = json.loads(file.read_text()) if self.blocks and file.exists() else None
         return found
@@ -136,7 +136,7 @@ class GatheredRuns:
         """Add a block to the session of its machine, and return True.
 
         If the block is in the results already, nothing is changed, and False is returned. StoreError if it cannot be
-        written (DiskFull if there is no space).
+        written (DiskFull if the disk is full).
         """
         if any(number in held for held in self._held.values()):
             return False

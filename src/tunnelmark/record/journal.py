@@ -56,7 +56,7 @@ class Journal:
     def append(self, entry: dict[str, Any]) -> None:
         """Write one line, and wait until it is on the disk.
 
-        DiskFull if there is no space. The line is then written all the same, into the space of the reserve file, so that
+        DiskFull if the disk is full. The line is then still written, into the space of the reserve file, so that
         the measurement is not lost.
         """
         line = json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
@@ -97,7 +97,7 @@ def is_there(path: Path) -> bool:
 
 
 def read(path: Path) -> bytes:
-    """Return the content of a journal, decompressed. StoreError if there is no journal, or its compressed file is damaged."""
+    """Return the content of a journal, decompressed. StoreError if it is missing, or compressed and damaged."""
     try:
         return path.read_bytes() if path.exists() else gzip.decompress(compressed(path).read_bytes())
     except FileNotFoundError:

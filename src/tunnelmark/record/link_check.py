@@ -34,7 +34,7 @@ PartVerdict = Literal["shown", "not tested", "outside"]
 
 @dataclass(frozen=True, slots=True)
 class LinkPart:
-    """A part of a profile (its delay, loss, queue ...) in one direction (`a>b`): whether a link check has shown it, and why.
+    """A part of a profile (its delay, loss, queue ...) in one direction (`a>b`): whether a check has shown it, and why.
 
     *shown*: it is in tolerance, and such a check finds a link that is wrong in this part in 95 of 100 cases.
     """

@@ -46,7 +46,7 @@ TRIALS = pa.schema(
         pa.field("notes", pa.map_(pa.string(), pa.string())),  # by metric or collector: why it is absent
         pa.field("grade", pa.string()),  # good, disturbed, void; null if there is no result
         pa.field("causes", pa.list_(pa.string())),  # why it is not good
-        pa.field("grades", pa.map_(pa.string(), pa.string())),  # by what metrics are sensitive to (`feels`), if not good
+        pa.field("grades", pa.map_(pa.string(), pa.string())),  # by `feels` of the metrics, if not good
         pa.field("wanting", pa.bool_()),  # whether a primary metric is void by the laboratory's fault
         pa.field("limits", pa.map_(pa.string(), pa.float64())),  # what held the traffic back (docs/watch.md)
         pa.field("raw", pa.list_(pa.string())),  # kept files, relative to the results

@@ -29,7 +29,7 @@ _WORDS = ("title", "source", "description")
 
 
 def pieces(found: Results) -> Mapping[Piece, Mapping[str, Any]]:
-    """Return every piece of a run with all that its folder records of it and that can change results, such as a VPN's version."""
+    """Return every piece of a run, with all recorded properties that can change results, such as a VPN's version."""
     plan, inputs = found.plan, found.path / INPUTS
     named = {table.get("name"): table for table in _file(inputs, "study", plan.study).get("arm", [])}
     fixed = _toml(inputs / FIXED)

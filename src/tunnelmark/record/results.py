@@ -7,7 +7,7 @@ Layout of a results folder:
     journal.jsonl       one line per attempt, appended and synced when it ends: the source of truth
     inputs/             the study, profile and topology files as they were when the run began
     raw/TRIAL/          the output of every program of that trial; raw/TRIAL~2/ is that of its second attempt
-    raw/link.WHEN.../   the output of the probers that checked a link; the name ends in `.blockN` if a cluster measured it
+    raw/link.WHEN.../   the output of the probers that checked a link; the name ends in `.blockN` in a cluster
     vm/                 the output of the virtual machine, if there was one; vm.2/ ... after the run was resumed
     samples.parquet, trials.parquet    the journal as tables (see `parquet_schema`), written at the end
     report.md, report.html
@@ -59,7 +59,7 @@ class MetricInfo:
     better: Literal["higher", "lower"]
     compare: Literal["ratio", "difference"]
     primary: bool
-    watcher: str = ""  # the collector that reports it; "" if the workload does (the key in results is older than the word)
+    watcher: str = ""  # the collector that reports it; "" if the workload does
     fills: float = 0.95
     limited_by: str = ""
     feels: str = "transfer"

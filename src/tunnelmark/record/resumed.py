@@ -45,7 +45,7 @@ def require_same(folder: Path, now: Mapping[str, Any], *, other_boot: bool = Fal
 
 
 def _own_programs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return in words whether the versions of tunnelmark or the emulators differ, as far as both environments record them."""
+    """Return in words whether tunnelmark's versions or the emulators differ, as far as both environments record them."""
     found = []
     mine, theirs = before.get("tunnelmark"), now.get("tunnelmark")
     if mine is not None and theirs is not None and mine != theirs:
@@ -61,7 +61,7 @@ def _machines(environment: Mapping[str, Any], *, memory: bool) -> dict[str, dict
     """Return the machine of an environment, or that of each of its hosts, by name: "machine" or "host NAME".
 
     `memory`: include the size of the memory; that of hosts is never included. The size differs a little from boot to
-    boot. The comparison of fingerprints allows for that, so `memory` is set only if there is no fingerprint.
+    boot. The comparison of fingerprints allows for that, so `memory` is set only without a fingerprint.
     """
     hosts = environment.get("hosts", {})
     found = {f"host {name}": about.get("machine", {}) for name, about in hosts.items()}

@@ -20,7 +20,7 @@ def read(sources: Sequence[Path] = ()) -> Mapping[str, Results]:
     """Read the runs in these folders, in their order, by name; without `sources`, those below `results/`.
 
     A run that is there twice, alone and in a merged folder, is read once, with a warning. If a run cannot be read, it is
-    left out with a warning; if its own folder is in `sources`, StoreError is raised. UsageError if there is no run.
+    left out with a warning; if its own folder is in `sources`, StoreError is raised. UsageError if none is found.
     """
     named = list(sources) or [DEFAULT]
     if not sources and not DEFAULT.is_dir():
@@ -59,7 +59,7 @@ def folders(sources: Iterable[Path]) -> Mapping[str, Path]:
 
 
 def _below(sources: Iterable[Path]) -> list[Path]:
-    """Return the folders of single runs: a source itself, the sessions of a merged folder, or those in a folder of such folders."""
+    """Return the folders of single runs: each source, the sessions of merged folders, and those in folders of such ones."""
     found: list[Path] = []
     for source in sources:
         if _is_run(source):

@@ -3,9 +3,8 @@
 Layout:
 
     merged.json        the runs, in order, and the folder from which each was copied
-    sessions/01/       if `tunnelmark repeat` measured the run: a whole results folder. If `tunnelmark merge` copied it: its
-                       plan, environment, inputs and journal, from which every figure can be made. Its raw output is not
-                       copied.
+    sessions/01/       if `tunnelmark repeat` measured the run: a whole results folder. If `tunnelmark merge` copied it:
+                       its plan, environment, inputs and journal, from which every figure can be made, without raw output.
     report.md, report.html
 """
 
