@@ -118,7 +118,10 @@ class TrialVoid(TrialError):
 
 
 def plain(error: TunnelmarkError) -> dict[str, str]:
-    """Return an error as a dict of texts, which can be sent to another process; `again` makes the error from it there."""
+    """Return an error as a dict of texts, which can be sent to another process.
+
+    `again` makes the error from it there.
+    """
     return {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
 
 

@@ -146,7 +146,10 @@ def broken(name: str = "") -> tuple[UsageError, ...]:
 
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
-    """Return the error for a name that is not known; if a file that was left out seems to define it, that file's error."""
+    """Return the error for a name that is not known.
+
+    If a file that was left out seems to define it, that file's error.
+    """
     return next(iter(broken(name)), UnknownName(what, name, known))
 
 

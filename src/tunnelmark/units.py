@@ -53,7 +53,10 @@ class Duration(float):
 
     @classmethod
     def parse_moment(cls, text: object) -> Duration:
-        """Read a point in time as the time since a beginning; it may be `"0 s"`. ValueError says what would be right."""
+        """Read a point in time as the time since a beginning.
+
+        It may be `"0 s"`. ValueError says what would be right.
+        """
         return cls(_quantity(text, _DURATIONS, "a time from '0 s' on, such as '10 ms' or '2 s'", zero=True))
 
     def __str__(self) -> str:

@@ -58,7 +58,10 @@ def make(folder: Path, days: int = DAYS) -> None:
 
 
 def security(folder: Path) -> Security:
-    """Return Dask's settings for connections whose two ends both need a certificate. UsageError if a file is missing."""
+    """Return Dask's settings for connections whose two ends both need a certificate.
+
+    UsageError if a file is missing.
+    """
     for file in (AUTHORITY, CERTIFICATE, KEY):
         if not (folder / file).is_file():
             raise UsageError(

@@ -46,7 +46,10 @@ SETTINGS: dict[str, Any] = {TTL: f"{SILENCE} s", SCHEDULER_PAGES: [], WORKER_PAG
 async def scheduler(
     listen: str, dashboard: str | None, security: Security | None, ready: Callable[[str], object]
 ) -> None:
-    """Run a scheduler until it is stopped; `ready` gets its address. UsageError if others could reach it without TLS."""
+    """Run a scheduler until it is stopped.
+
+    `ready` gets its address. UsageError if others could reach it without TLS.
+    """
     import dask
     from distributed import Scheduler
 
@@ -129,7 +132,10 @@ def place(text: str, port: int | None = None) -> tuple[str, int]:
 
 
 def addressed(address: str, *, keys: bool) -> str:
-    """Return a scheduler's address with its protocol. UsageError if it is none, or `tcp` with keys, or `tls` without keys."""
+    """Return a scheduler's address with its protocol.
+
+    UsageError if it is none, or `tcp` with keys, or `tls` without keys.
+    """
     protocol, _, rest = address.rpartition("://")
     place(rest, PORT)
     if protocol == "tcp" and keys:

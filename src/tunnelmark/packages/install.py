@@ -110,7 +110,10 @@ async def install(chosen: Iterable[Recipe], listener: InstallListener, jobs: int
 
 
 def _fitting(waiting: Sequence[Recipe], running: Sequence[Recipe], jobs: int, room: int) -> Recipe | None:
-    """Return the first recipe that may begin now; None if `jobs` are running, or the memory suffices for none of them."""
+    """Return the first recipe that may begin now.
+
+    None if `jobs` are running, or the memory suffices for none of them.
+    """
     taken = sum(recipe.about.memory for recipe in running)
     if len(running) >= jobs:
         return None

@@ -47,7 +47,10 @@ class SourceTree:
 
 @dataclass(frozen=True, slots=True)
 class OwnPrograms:
-    """Paths of programs by name. `label` says what they are: `wireguard-go-2022 (...)`, `git:main (commit 1a2b3c4d5e6f)`."""
+    """Paths of programs by name.
+
+    `label` says what they are: `wireguard-go-2022 (...)`, `git:main (commit 1a2b3c4d5e6f)`.
+    """
 
     label: str
     programs: Mapping[str, str]

@@ -137,7 +137,10 @@ class Recipe:
         return tuple(self.file.debian.packages) if self.file.debian else ()
 
     def versions(self) -> Mapping[str, str]:
-        """Return the version of each program that the recipe's Go modules pin; programs of one recipe may differ in it."""
+        """Return the version of each program that the recipe's Go modules pin.
+
+        Programs of one recipe may differ in it.
+        """
         found: dict[str, str] = {}
         for table in self.file.go:
             asked = dict(_REQUIRED.findall((self.folder / table.module / "go.mod").read_text(encoding="utf-8")))
@@ -147,7 +150,10 @@ class Recipe:
         return found
 
     def digest(self) -> str:
-        """Return the SHA-256 of all that decides what is installed. A new title or estimate of time does not change it."""
+        """Return the SHA-256 of all that decides what is installed.
+
+        A new title or estimate of time does not change it.
+        """
         beside = {"title", "homepage", "takes", "memory", "ci"}
         what = self.file.model_dump(mode="json", exclude={"recipe": beside, "crate": {"__all__": {"packages"}}})
         what["peer"] = what.pop("recipe")  # its name when what is installed here was
@@ -188,7 +194,10 @@ def recipe(name: str, files: Files | None = None) -> Recipe:
 
 
 def load(path: Path) -> Recipe:
-    """Read and check a recipe file, and the files that must be in the folder next to it. PlanError if something is wrong."""
+    """Read and check a recipe file, and the files that must be in the folder next to it.
+
+    PlanError if something is wrong.
+    """
     text = read_text(path)
     if _OLD_TABLE.search(text):
         logging.getLogger("tunnelmark").warning("%s: the table [peer] is called [recipe] now", path)

@@ -49,7 +49,10 @@ def standing(recipe: Recipe) -> RecipeStatus:
 
 
 def recipe_for(part: Requirement) -> Recipe | None:
-    """Return the recipe for an arm's programs: the one that it names, or one of Debian packages; None if there is none."""
+    """Return the recipe for an arm's programs: the one that it names, or one of Debian packages.
+
+    None if there is none.
+    """
     known = recipes()
     if part.recipe:
         return known.get(part.recipe)

@@ -47,7 +47,10 @@ def lacking(recipe: Recipe) -> tuple[str, ...]:
 
 
 def toolchain(recipe: Recipe) -> str:
-    """Return the tool that builds a recipe here, with its version, for the record: `go 1.26.8`; "" if nothing is built."""
+    """Return the tool that builds a recipe here, with its version, for the record: `go 1.26.8`.
+
+    "" if nothing is built.
+    """
     tools = {"go": ("go", "version"), "crate": ("cargo", "--version")}
     found = [f"{tools[source][0]} {_first_version(*tools[source])}" for source in recipe.sources if source in tools]
     return ", ".join(found) or (f"python {platform.python_version()}" if recipe.built else "")
@@ -128,7 +131,10 @@ def _has(program: str) -> bool:
 
 @functools.cache
 def _first_version(program: str, argument: str) -> str:
-    """Return the first version number that a program prints; "" if it is not installed, or does not print one in time."""
+    """Return the first version number that a program prints.
+
+    "" if it is not installed, or does not print one in time.
+    """
     path = shutil.which(program, path=build_path())
     if path is None:
         return ""

@@ -86,7 +86,10 @@ def capture(
 
 
 def sysctls(names: Iterable[str] = SYSCTLS) -> dict[str, str]:
-    """Return the host's values of the sysctls that can be read here; several values of one are separated by one space."""
+    """Return the host's values of the sysctls that can be read here.
+
+    Several values of one are separated by one space.
+    """
     found = {}
     for name in names:
         path = Path("/proc/sys", *name.split("."))

@@ -45,7 +45,10 @@ def plain(found: Fingerprint) -> dict[str, Any]:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Difference, ...]:
-    """Return the fields in which two fingerprints differ. The boot is not compared, nor a field that one of them lacks."""
+    """Return the fields in which two fingerprints differ.
+
+    The boot is not compared, nor a field that one of them lacks.
+    """
     mine, theirs = _flat(before), _flat(now)
     found = []
     for name in mine:
@@ -69,7 +72,10 @@ def kinship(before: Mapping[str, Any], now: Mapping[str, Any]) -> Kinship:
 
 
 def machines(environments: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return a letter for the machine of each run, by the name of the run; runs on the same machine have the same letter."""
+    """Return a letter for the machine of each run, by the name of the run.
+
+    Runs on the same machine have the same letter.
+    """
     known: list[Mapping[str, Any]] = []
     found = {}
     for run, environment in environments.items():

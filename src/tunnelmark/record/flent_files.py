@@ -102,7 +102,10 @@ def _file(path: Path, content: Mapping[str, Any]) -> FlentFile:
 
 
 def _raw(values: Sequence[Mapping[str, Any]], began: float | None) -> list[tuple[float, float]]:
-    """Return a series from raw values, whose times are seconds since 1970; [] if it is not known when the test began."""
+    """Return a series from raw values, whose times are seconds since 1970.
+
+    [] if it is not known when the test began.
+    """
     if began is None:
         return []
     return [
@@ -126,7 +129,10 @@ def _unit(name: str, meta: Mapping[str, Any]) -> str:
 
 
 def _moment(text: object) -> float | None:
-    """Return flent's ISO 8601 text as seconds since 1970; None if it is not text. Without a zone (older files) it is UTC."""
+    """Return flent's ISO 8601 text as seconds since 1970.
+
+    None if it is not text. Without a zone (older files) it is UTC.
+    """
     if not isinstance(text, str):
         return None
     moment = datetime.fromisoformat(text)

@@ -117,13 +117,19 @@ class GatheredRuns:
 
     @property
     def programs(self) -> Mapping[str, Any] | None:
-        """The environment with which the folder's blocks were measured (see `begun_with`); None before the first block."""
+        """The environment with which the folder's blocks were measured (see `begun_with`).
+
+        None before the first block.
+        """
         file = self._folder / PROGRAMS
         found: Mapping[str, Any] | None = json.loads(file.read_text()) if self.blocks and file.exists() else None
         return found
 
     def begun_with(self, environment: Mapping[str, Any]) -> None:
-        """Write down the first worker's environment, with which all blocks are measured. StoreError if it cannot be written."""
+        """Write down the first worker's environment, with which all blocks are measured.
+
+        StoreError if it cannot be written.
+        """
         with self._writing():
             _write(self._folder / PROGRAMS, environment)
 
@@ -200,7 +206,10 @@ class GatheredRuns:
 
 
 def _locked(folder: Path) -> IO[bytes]:
-    """Lock the folder, and return the file that holds the lock while it is open. StoreError if another command has it."""
+    """Lock the folder, and return the file that holds the lock while it is open.
+
+    StoreError if another command has it.
+    """
     lock = (folder / ASKED).open("rb")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -222,7 +231,10 @@ def _write(file: Path, content: Mapping[str, Any]) -> None:
 
 
 def _of_block(name: str, number: int) -> str:
-    """Return the path of raw output; that of a link check gets the block's number, as all blocks give it the same name."""
+    """Return the path of raw output.
+
+    That of a link check gets the block's number, as all blocks give it the same name.
+    """
     folder, slash, rest = name.partition("/")
     return f"{folder}.block{number}{slash}{rest}" if folder.startswith(_LOOK) else name
 

@@ -89,7 +89,10 @@ class WorkloadInfo:
     window_by: Mapping[str, float] = field(default_factory=dict)
 
     def offers(self, profile: str) -> float | None:
-        """Return the rate in bit/s that the workload offers on links of a profile; None if it takes all that it can get."""
+        """Return the rate in bit/s that the workload offers on links of a profile.
+
+        None if it takes all that it can get.
+        """
         return self.offered_by.get(profile, self.offered)
 
     def window_over(self, profile: str, topology: str) -> float:
@@ -275,7 +278,10 @@ class BlockDecision:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All data of a results folder that a report needs; `finished` is False if a trial of the plan has no attempt yet."""
+    """All data of a results folder that a report needs.
+
+    `finished` is False if a trial of the plan has no attempt yet.
+    """
 
     path: Path
     plan: PlanInfo

@@ -77,7 +77,10 @@ def require_empty(folder: Path) -> None:
 
 
 def adopt(scratch: Path, folder: Path) -> None:
-    """Move a trial's raw output into a results folder. A study in a virtual machine first writes it to memory (`scratch`)."""
+    """Move a trial's raw output into a results folder.
+
+    A study in a virtual machine first writes it to memory (`scratch`).
+    """
     if scratch.exists():  # it does not exist if the trial could not begin
         move(scratch, folder / results.RAW)
 
@@ -135,7 +138,10 @@ def keep_decision(journal: Journal, decision: BlockDecision) -> None:
 
 
 def keep_yardsticks(journal: Journal, when: Literal["before", "after"], taken: Callable[[], Yardsticks]) -> None:
-    """Measure the yardsticks and append them to the journal. If that fails, append the reason: a run goes on without them."""
+    """Measure the yardsticks and append them to the journal.
+
+    If that fails, append the reason: a run goes on without them.
+    """
     started = time.time()
     try:
         row = YardstickRow(when, started, **asdict(taken()))
