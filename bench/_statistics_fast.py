@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tunnelmark.analyse import judge
 from tunnelmark.analyse.aa_test import judge_twins, noise
 from tunnelmark.analyse.model import BlockValue, Scenario
-from tunnelmark.analyse.pairing import Values, additive
+from tunnelmark.analyse.pairing import BlockValues, additive
 from tunnelmark.record.results import (
     ArmInfo,
     MetricInfo,
@@ -144,7 +144,7 @@ def twins_of(plan: PlanInfo, drawn: Drawn) -> tuple[Array, NDArray[np.bool_]]:
     return least, apart
 
 
-def values_of(plan: PlanInfo, drawn: Drawn, study: int, numbers: list[int], arms: list[int]) -> Values:
+def values_of(plan: PlanInfo, drawn: Drawn, study: int, numbers: list[int], arms: list[int]) -> BlockValues:
     """One study's values of some metrics and arms, as the analysis takes them."""
     return {
         (plan.arms[arm].name, SETTING, f"m{number}"): tuple(

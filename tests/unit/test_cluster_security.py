@@ -16,7 +16,7 @@ from cryptography import x509
 from support import virtual_blocks
 from support.cluster_nodes import ClusterNodes
 from tunnelmark.cli.cluster_command import cluster as command
-from tunnelmark.cli.cluster_options import Where, where
+from tunnelmark.cli.cluster_options import BlockTarget, where
 from tunnelmark.cluster import certificates, dispatch, nodes
 from tunnelmark.cluster.dispatch import Watcher, Way
 from tunnelmark.cluster.nodes import is_loopback, own_address
@@ -149,7 +149,7 @@ def test_an_address_has_the_protocol_of_the_keys_that_there_are(tmp_path: Path) 
 
 
 def test_a_study_is_sent_in_the_clear_on_the_loopback_address_alone() -> None:
-    assert where("tcp://127.0.0.1:8786", None, None, None) == Where("tcp://127.0.0.1:8786")
+    assert where("tcp://127.0.0.1:8786", None, None, None) == BlockTarget("tcp://127.0.0.1:8786")
     assert [is_loopback(each) for each in ("localhost:1", "tls://[::1]:2", "10.0.0.1:3", "lab:4")] == [
         True,
         True,

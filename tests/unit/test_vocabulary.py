@@ -49,13 +49,22 @@ def test_no_two_modules_have_one_name() -> None:
     assert [name for name, number in names.items() if number > 1] == []
 
 
-def test_no_two_public_classes_have_one_name() -> None:
-    names = Counter(
-        node.name
-        for file in MODULES
-        for node in ast.parse(file.read_text()).body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-    )
+def _public_types(file: Path) -> set[str]:
+    """Classes, and the aliases of types: `State = Literal[...]`."""
+    found = set()
+    for node in ast.parse(file.read_text()).body:
+        match node:
+            case (
+                ast.ClassDef(name=name)
+                | ast.Assign(targets=[ast.Name(id=name)])
+                | ast.AnnAssign(target=ast.Name(id=name))
+            ):
+                found |= {name} if name[0].isupper() and not name.isupper() else set()
+    return found
+
+
+def test_no_two_public_types_have_one_name() -> None:
+    names = Counter(name for file in MODULES for name in _public_types(file))
     assert [name for name, number in names.items() if number > 1] == []
 
 

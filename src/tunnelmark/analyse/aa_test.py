@@ -12,7 +12,7 @@ from typing import assert_never
 from tunnelmark.analyse.intervals import level_of
 from tunnelmark.analyse.margins import negligible
 from tunnelmark.analyse.model import AAPair, AAResult, Comparison, Scenario, Standing
-from tunnelmark.analyse.pairing import Values, additive, compare, decide, effect, is_planned
+from tunnelmark.analyse.pairing import BlockValues, additive, compare, decide, effect, is_planned
 from tunnelmark.record.results import MetricInfo, PlanInfo
 
 
@@ -20,7 +20,7 @@ def judge_twins(
     plan: PlanInfo,
     settings: Sequence[Scenario],
     metrics: Mapping[str, MetricInfo],
-    values: Values,
+    values: BlockValues,
     *,
     finished: bool = True,
 ) -> AAResult:

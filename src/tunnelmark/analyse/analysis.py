@@ -26,7 +26,7 @@ from tunnelmark.analyse.model import (
     Scenario,
     Verdict,
 )
-from tunnelmark.analyse.pairing import Values, compare, decide, is_planned, setting_of, values_by_block, verdict
+from tunnelmark.analyse.pairing import BlockValues, compare, decide, is_planned, setting_of, values_by_block, verdict
 from tunnelmark.analyse.ranks import rank
 from tunnelmark.analyse.voids import void_rates
 from tunnelmark.analyse.wall_time import disturbances, wall_time
@@ -118,7 +118,7 @@ def _pairs(
     reference: str | None,
     settings: list[Scenario],
     metrics: Mapping[str, MetricInfo],
-    values: Values,
+    values: BlockValues,
     same: AAResult,
 ) -> tuple[Comparison, ...]:
     """Primary metrics: every two arms; others: every arm with direct.
@@ -153,7 +153,7 @@ def _cells(
     reference: str | None,
     settings: list[Scenario],
     pairs: tuple[Comparison, ...],
-    values: Values,
+    values: BlockValues,
     same: AAResult,
 ) -> tuple[MetricCell, ...]:
     # A twin of direct is judged by the A/A judgement alone, wherever there is one.

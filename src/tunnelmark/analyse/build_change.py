@@ -23,14 +23,14 @@ from tunnelmark.plan.enough import BATCH, Enough
 from tunnelmark.plan.study_arms import NEW, OLD, OLD_AGAIN
 from tunnelmark.record.results import BlockDecision, MetricInfo
 
-State = Literal["slower", "faster", "no change", "open", "fails", "set aside"]
+MetricState = Literal["slower", "faster", "no change", "open", "fails", "set aside"]
 """The result by one metric. `slower`, `faster`: the new build is worse or better by it.
 
 `no change`: its interval lies within the stated change in both directions, or its differences count as equal where
 a ratio cannot be taken. `open`: none of these yet. `fails`: trials with the new build fail more often, beyond chance.
 `set aside`: it has no ratio, or no trial of the old build succeeded, so it may hide a change."""
 
-Outcome = Literal["slower", "faster", "no change", "undecided"]
+BuildOutcome = Literal["slower", "faster", "no change", "undecided"]
 
 PRIOR = 1.0
 """The mixture's variance of the effect, as a multiple of the variance of one block's log ratio: a unit of information.
@@ -60,7 +60,7 @@ class BuildChange:
 
     setting: Scenario
     metric: MetricInfo
-    state: State
+    state: MetricState
     blocks: int
     medians: tuple[float | None, float | None] = (None, None)
     ratio: float | None = None
@@ -91,7 +91,7 @@ class BuildVerdict:
     lines: tuple[BuildChange, ...]
     twins: tuple[BuildChange, ...]
     costs: tuple[BuildChange, ...]
-    outcome: Outcome
+    outcome: BuildOutcome
     apart: bool
     final: bool
 
@@ -128,7 +128,7 @@ def needed(blocks: int, spread: float, change: float, level: float) -> int | Non
     return None
 
 
-def state_of(logs: Sequence[float], metric: MetricInfo, change: float, level: float) -> State:
+def state_of(logs: Sequence[float], metric: MetricInfo, change: float, level: float) -> MetricState:
     """Return the result by one metric from the log ratios of new to old; `change` is a share (0.03: 3 %)."""
     if len(logs) < 2:
         return "open"
@@ -191,7 +191,7 @@ def _line(old: MetricCell, new: MetricCell, enough: Enough, level: float, bound:
     blocks = sorted(before.keys() & after.keys())
     medians = tuple(None if cell.spread is None else cell.spread.median for cell in (old, new))
 
-    def line(state: State, **more: object) -> BuildChange:
+    def line(state: MetricState, **more: object) -> BuildChange:
         return BuildChange(old.setting, old.metric, state, len(blocks), medians, bound=bound, **more)  # type: ignore[arg-type]
 
     if new.success.total and new.success.high < RELIABLE and old.success.low > new.success.high:
@@ -230,7 +230,7 @@ def _bound(old: MetricCell, new: MetricCell) -> str:
     return {"load": "the load that is offered", "lab": "the laboratory"}.get(str(*held), "") if len(held) == 1 else ""
 
 
-def _outcome(lines: Sequence[BuildChange], *, apart: bool) -> tuple[Outcome, bool]:
+def _outcome(lines: Sequence[BuildChange], *, apart: bool) -> tuple[BuildOutcome, bool]:
     """Return the outcome by all metrics together, and whether it is final: more blocks could not change it.
 
     A metric that was set aside may hide a change, so the outcome is then `undecided` unless another one is slower.

@@ -14,8 +14,8 @@ AA = "A/A agrees"
 
 def gates(analysis: Analysis) -> tuple[Gate, ...]:
     """All gates of a study with what each found; a command that ran the study ends with 1 if one has not passed."""
-    proved = link_gate.gate(analysis.results)
-    return (_same(analysis), _succeeded(analysis), _link_filled(analysis), *([proved] if proved else []))
+    checked = link_gate.gate(analysis.results)
+    return (_same(analysis), _succeeded(analysis), _link_filled(analysis), *([checked] if checked else []))
 
 
 def _same(analysis: Analysis) -> Gate:

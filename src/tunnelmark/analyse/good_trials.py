@@ -9,18 +9,18 @@ from tunnelmark.analyse.arms import spread
 from tunnelmark.analyse.intervals import level_of
 from tunnelmark.analyse.margins import negligible
 from tunnelmark.analyse.model import Comparison, GoodAlone, MetricCell
-from tunnelmark.analyse.pairing import Values, additive, compare
+from tunnelmark.analyse.pairing import BlockValues, additive, compare
 from tunnelmark.record.results import MetricInfo, PlanInfo
 
 
 def with_good_alone(
-    plan: PlanInfo, cells: Sequence[MetricCell], values: Values, reference: str | None
+    plan: PlanInfo, cells: Sequence[MetricCell], values: BlockValues, reference: str | None
 ) -> tuple[MetricCell, ...]:
     """Return the cells; those with disturbed trials also get the result of `values`, which are of good trials alone."""
     return tuple(_with(plan, cell, values, reference) for cell in cells)
 
 
-def _with(plan: PlanInfo, cell: MetricCell, values: Values, reference: str | None) -> MetricCell:
+def _with(plan: PlanInfo, cell: MetricCell, values: BlockValues, reference: str | None) -> MetricCell:
     found = values.get((cell.arm, cell.setting, cell.metric.name), ())
     theirs = () if reference is None else values.get((reference, cell.setting, cell.metric.name), ())
     pair = cell.against_direct

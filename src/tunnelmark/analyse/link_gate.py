@@ -14,7 +14,7 @@ from tunnelmark.model.retries import Retries
 from tunnelmark.record.link_check import LinkCheck
 from tunnelmark.record.results import Results, TrialRow
 
-Place = tuple[int, str, str, str, int]
+CheckedLink = tuple[int, str, str, str, int]
 """The number of a session, a link's profile and topology, when it was checked, and which round of checks that was."""
 
 
@@ -75,10 +75,10 @@ class _Sessions:
         return known or bisect_right(self._starts, look.started)
 
 
-def _looks(results: Results) -> Mapping[Place, list[LinkCheck]]:
+def _looks(results: Results) -> Mapping[CheckedLink, list[LinkCheck]]:
     """Group the looks by session, link, time and round; each group is in the order in which they were made."""
     sessions = _Sessions(results)
-    found: dict[Place, list[LinkCheck]] = {}
+    found: dict[CheckedLink, list[LinkCheck]] = {}
     for one in results.link_checks:
         place = (sessions.of_look(one), one.profile, one.topology, one.when, one.round)
         found.setdefault(place, []).append(one)

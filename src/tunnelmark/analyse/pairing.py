@@ -18,11 +18,11 @@ from tunnelmark.analyse.margins import equal_within
 from tunnelmark.analyse.model import BlockValue, Comparison, Doubt, Interval, Scenario, Verdict
 from tunnelmark.record.results import MetricInfo, PlanInfo, TrialRow
 
-Values = Mapping[tuple[str, Scenario, str], tuple[BlockValue, ...]]
+BlockValues = Mapping[tuple[str, Scenario, str], tuple[BlockValue, ...]]
 """Values by block, of each (arm, setting, metric) that has any."""
 
 
-def values_by_block(trials: Iterable[TrialRow], may: Callable[[TrialRow, str], bool] = lambda *_: True) -> Values:
+def values_by_block(trials: Iterable[TrialRow], may: Callable[[TrialRow, str], bool] = lambda *_: True) -> BlockValues:
     """The value of each metric over the whole window, by block, from the trials that succeeded.
 
     `may` says by trial and metric whether a value is to be used.
@@ -53,7 +53,7 @@ def compare(
     against: str,
     setting: Scenario,
     metric: MetricInfo,
-    values: Values,
+    values: BlockValues,
     threshold: float,
     level: float = intervals.LEVEL,
 ) -> Comparison:

@@ -22,7 +22,7 @@ from tunnelmark.analyse.model import RELIABLE, Analysis, Interval, MetricCell, S
 from tunnelmark.plan.enough import BATCH, Enough
 from tunnelmark.record.results import BlockDecision, MetricInfo, Results
 
-State = Literal["precise", "open", "set aside"]
+PrecisionState = Literal["precise", "open", "set aside"]
 
 BEYOND = 0.05
 """The chance that a ratio is set aside because it needs more blocks than allowed, though the allowed ones would do."""
@@ -43,7 +43,7 @@ class RatioWidth:
     metric: MetricInfo
     blocks: int
     half: float | None
-    state: State
+    state: PrecisionState
     needed: int | None = None
     why: str = ""
 
@@ -123,7 +123,7 @@ def _judged(
     half = width(logs, reported, level)
     count = len(logs)
 
-    def row(state: State, wanted: int | None = None, why: str = "") -> RatioWidth:
+    def row(state: PrecisionState, wanted: int | None = None, why: str = "") -> RatioWidth:
         share = None if half is None else exp(half) - 1
         return RatioWidth(cell.arm, against, cell.setting, cell.metric, count, share, state, wanted, why)
 

@@ -17,7 +17,7 @@ from tunnelmark.analyse.model import Analysis
 from tunnelmark.claims import reading
 from tunnelmark.claims.judging import judge
 from tunnelmark.claims.measured import RunValues
-from tunnelmark.claims.model import Apart, Cell, CellValues, Claim, ClaimsFile, Judged, Outcome
+from tunnelmark.claims.model import Apart, Cell, CellValues, Claim, ClaimOutcome, ClaimsFile, Judged
 from tunnelmark.claims.verdicts import Verdicts, on_claims
 from tunnelmark.record import fingerprint_diff, plan_pieces
 from tunnelmark.record.results import Results
@@ -31,7 +31,7 @@ class OnMachines:
     by_machine: Mapping[str, Judged]
     together: Judged
 
-    def on(self, outcome: Outcome) -> tuple[str, ...]:
+    def on(self, outcome: ClaimOutcome) -> tuple[str, ...]:
         """The letters of the machines on which the claim has this verdict."""
         return tuple(name for name, each in self.by_machine.items() if each.outcome == outcome)
 

@@ -9,10 +9,10 @@ import functools
 import tomllib
 from collections.abc import Mapping
 
-from tunnelmark.claims.model import Claim, Feature, Judged, Outcome
+from tunnelmark.claims.model import Claim, ClaimOutcome, Feature, Judged
 from tunnelmark.model.features import Fact
 from tunnelmark.plan.files import PACKAGED
-from tunnelmark.vpns.feature_matrix import MatrixFile, Verdict, brief, verdict
+from tunnelmark.vpns.feature_matrix import FeatureVerdict, MatrixFile, brief, verdict
 
 OPEN_SOURCE = frozenset({"AGPL-3.0", "Apache-2.0", "BSD-3-Clause", "GPL-2.0", "GPL-3.0", "ISC", "LGPL-3.0", "MIT", "MPL-2.0"})  # fmt: skip
 """Licences of the matrix that the Open Source Initiative has approved, by their SPDX names."""
@@ -29,12 +29,12 @@ def compare(claim: Claim, feature: Feature, facts: Mapping[str, Fact] | None = N
         same = all(brief(fact.value) == feature.printed for fact in known.values())
         return Judged(claim, "held" if same else "did not hold", reason=said)
     words = [_word(key, fact) for key, fact in known.items()]
-    found: Verdict | None = "no" if "no" in words else None
+    found: FeatureVerdict | None = "no" if "no" in words else None
     if found is None:
         if len(known) < len(feature.criteria) or None in words:
             return _unknown(claim, feature)
         found = "partly" if "partly" in words else "yes"
-    outcome: Outcome = (
+    outcome: ClaimOutcome = (
         "undecided" if found == "partly" else "held" if (found == "yes") == feature.printed else "did not hold"
     )
     return Judged(claim, outcome, reason=said)
@@ -51,7 +51,7 @@ def _own(fact: Fact, cited: str) -> bool:
     return any(not part.startswith(cited) for part in fact.source.split("; "))
 
 
-def _word(key: str, fact: Fact) -> Verdict | None:
+def _word(key: str, fact: Fact) -> FeatureVerdict | None:
     if key != "licence":
         return verdict(fact.value)
     if brief(fact.value) not in OPEN_SOURCE:

@@ -8,24 +8,24 @@ from pydantic import Field
 
 from tunnelmark.claims.originals import TOPICS, Topic
 from tunnelmark.claims.run_statistics import OF_ARM, SECONDS, SHARES, SPREADS, Statistic
-from tunnelmark.plan.fields import JoinedName, Name
+from tunnelmark.plan.fields import JoinedName, NameField
 from tunnelmark.plan.study_schema import TomlTable
 
 _TEXT = "one line of text for people"
 _RANGE = "a number"
 
-Line = Annotated[str, Field(min_length=1)]
+TextLine = Annotated[str, Field(min_length=1)]
 
 
 class SourceTable(TomlTable):
     """`[source]`"""
 
-    authors: Line = Field(description="who published it, such as 'A. Author and B. Author'")
+    authors: TextLine = Field(description="who published it, such as 'A. Author and B. Author'")
     year: int = Field(ge=1900, le=2100, description="the year in which it was published")
-    title: Line = Field(description="its title")
+    title: TextLine = Field(description="its title")
     form: str = Field(default="", description="what it is and where it was published, such as 'poster'")
-    study: Name = Field(description="the name of the study that repeats it, such as 'mesh-vpns'")
-    also: list[Name] = Field(
+    study: NameField = Field(description="the name of the study that repeats it, such as 'mesh-vpns'")
+    also: list[NameField] = Field(
         default=[], description="a list of further studies that repeat parts of it, such as ['mesh-vpns-tuned']"
     )
     within: float = Field(
@@ -40,9 +40,11 @@ class SetupTable(TomlTable):
     kernel: str = Field(default="", description="their kernel")
     links: str = Field(default="", description="what joined them, and where and by what links were impaired")
     runs: str = Field(default="", description="how often it measured each cell")
-    versions: dict[str, Line] = Field(default={}, description="a table of the source's arms, each with its version")
-    tools: dict[str, Line] = Field(default={}, description="a table of tools, such as iperf3, each with its version")
-    lengths: dict[str, Line] = Field(
+    versions: dict[str, TextLine] = Field(default={}, description="a table of the source's arms, each with its version")
+    tools: dict[str, TextLine] = Field(
+        default={}, description="a table of tools, such as iperf3, each with its version"
+    )
+    lengths: dict[str, TextLine] = Field(
         default={}, description="a table of the study's workloads, each with how long the source measured"
     )
 
@@ -51,9 +53,9 @@ class DifferenceTable(TomlTable):
     """`[[difference]]`: what a repetition does otherwise, which its record does not show by itself"""
 
     topic: Topic = Field(description="one of " + ", ".join(map(repr, TOPICS)))
-    says: Line = Field(description="a sentence or two")
-    studies: list[Name] = Field(default=[], description="a list of studies, where it is about those alone")
-    workloads: list[Name] = Field(default=[], description="a list of workloads, where it is about those alone")
+    says: TextLine = Field(description="a sentence or two")
+    studies: list[NameField] = Field(default=[], description="a list of studies, where it is about those alone")
+    workloads: list[NameField] = Field(default=[], description="a list of workloads, where it is about those alone")
     arms: list[str] = Field(default=[], description="a list of the source's arms, where it is about those alone")
     conditions: list[str] = Field(default=[], description="a list of names of a [condition], where it is about those")
     length: Literal["", "usual", "full"] = Field(
@@ -65,7 +67,7 @@ class DifferenceTable(TomlTable):
 class QuantityTable(TomlTable):
     """`[quantity.NAME]`"""
 
-    title: Line = Field(description=_TEXT)
+    title: TextLine = Field(description=_TEXT)
     unit: str = Field(description="the unit in which the source prints it, such as 'Mbit/s'")
     kind: Literal["rate", "time", "share", "count", "size", "ratio"] = Field(
         description="'rate', 'time', 'share', 'count', 'size' or 'ratio'"
@@ -73,7 +75,7 @@ class QuantityTable(TomlTable):
     better: Literal["higher", "lower"] = Field(description="'higher' or 'lower'")
     workload: str = Field(default="", description="the name of the workload in the study that measures it")
     metric: str = Field(default="", description="the name of the workload's metric")
-    study: Name | Literal[""] = Field(
+    study: NameField | Literal[""] = Field(
         default="", description="the study that has the workload, one of `also`; none: that of the whole source"
     )
     factor: float = Field(default=1.0, gt=0, description="how many of the metric's unit make one of the source's")
@@ -90,7 +92,7 @@ class QuantityTable(TomlTable):
 class ConditionTable(TomlTable):
     """`[condition.NAME]`"""
 
-    title: Line = Field(description=_TEXT)
+    title: TextLine = Field(description=_TEXT)
     profile: JoinedName | Literal[""] = Field(default="", description="the profile of the study that repeats it")
     topology: JoinedName | Literal[""] = Field(default="", description="the topology, where the study has several")
     impaired: bool = Field(default=False, description="true where loss, delay or jitter of the link holds TCP down")
@@ -100,7 +102,7 @@ class ConditionTable(TomlTable):
 class ValuesTable(TomlTable):
     """`[[table]]`"""
 
-    place: Line = Field(description="where the source prints it, such as 'tab tcp_baseline'")
+    place: TextLine = Field(description="where the source prints it, such as 'tab tcp_baseline'")
     quantity: str = Field(description="the name of a [quantity]")
     conditions: list[str] = Field(min_length=1, description="a list of names of a [condition], one for each column")
     rows: dict[str, list[float]] = Field(
@@ -119,9 +121,9 @@ class OverTable(TomlTable):
 class ClaimTable(TomlTable):
     """`[[claim]]`"""
 
-    id: Name = Field(description="a name of lower-case letters, digits, dots and dashes")
-    place: Line = Field(description="where the source says it, such as 'sec Latency'")
-    says: Line = Field(
+    id: NameField = Field(description="a name of lower-case letters, digits, dots and dashes")
+    place: TextLine = Field(description="where the source says it, such as 'sec Latency'")
+    says: TextLine = Field(
         description="a sentence of our own; {arm}, {condition} and {value} are replaced by those of the claim"
     )
     test: Literal["ratio", "difference", "value", "order", "groups", "apart", "feature", "none"] = Field(

@@ -17,7 +17,7 @@ from statistics import fmean, variance
 
 from tunnelmark.analyse.intervals import LEVEL, MIN_BLOCKS, exact_share, t_quantile
 from tunnelmark.claims import against_matrix
-from tunnelmark.claims.model import Apart, Cell, CellValues, Claim, Effect, Judged, Outcome, Statement, Values
+from tunnelmark.claims.model import Apart, Cell, CellValues, Claim, ClaimOutcome, Effect, Judged, Statement, Values
 from tunnelmark.claims.reach import cells_of
 from tunnelmark.claims.taus import kendall
 
@@ -38,7 +38,7 @@ def judge(claim: Claim, values: Values, level: float = LEVEL) -> Judged:
             return Judged(claim, "not testable", reason="features are held against the matrix, when a run is judged")
         return against_matrix.compare(claim, claim.feature)
     judged: list[Effect] = []
-    outcomes: list[Outcome] = []
+    outcomes: list[ClaimOutcome] = []
     despite = ""
     refuting = level / max(1, len(claim.statements))
     for statement in claim.statements:
@@ -82,7 +82,7 @@ def _conservative(statement: Statement | Apart) -> tuple[Cell, ...]:
     )
 
 
-def _together(outcomes: list[Outcome]) -> Outcome:
+def _together(outcomes: list[ClaimOutcome]) -> ClaimOutcome:
     if not outcomes:
         return "not testable"
     if "did not hold" in outcomes:
@@ -128,7 +128,7 @@ def _effect(statement: Statement, values: Values, level: float, refuting: float)
     if (count < MIN_BLOCKS and values.paired) or error == inf:
         return Effect(statement, back(middle), None, None, count, "undecided", MIN_BLOCKS)
     half, wide = (t_quantile(freedom, each) * error for each in (level, refuting))
-    outcome: Outcome = "undecided"
+    outcome: ClaimOutcome = "undecided"
     if _inside(middle - half, middle + half, *bounds):
         outcome = "held"
     elif _outside(middle - wide, middle + wide, *bounds):
@@ -143,7 +143,7 @@ def _share(statement: Statement, count: int, total: int, blocks: int, level: flo
     least, most = statement.low, statement.high
     low, high = _per_cent(count, total, level)
     lowest, highest = _per_cent(count, total, refuting)
-    outcome: Outcome = "undecided"
+    outcome: ClaimOutcome = "undecided"
     if _inside(low, high, least, most):
         outcome = "held"
     elif _outside(lowest, highest, least, most):
@@ -226,7 +226,7 @@ def _blocks(middle: float, spread: float, least: float | None, most: float | Non
     return None
 
 
-def _told_apart(statement: Apart, values: Values, level: float, refuting: float) -> Outcome:
+def _told_apart(statement: Apart, values: Values, level: float, refuting: float) -> ClaimOutcome:
     """Judge by the source's own test whether runs differ.
 
     If few runs give a p above 5 %, that shows nothing; that runs do not differ, the means must show. A claim is shown

@@ -10,23 +10,23 @@ from typing import Literal, Protocol
 from tunnelmark.claims.originals import Publication, Setup, SourceDifference
 from tunnelmark.claims.run_statistics import OF_ARM, Statistic
 
-Outcome = Literal["held", "did not hold", "undecided", "not testable"]
+ClaimOutcome = Literal["held", "did not hold", "undecided", "not testable"]
 """`held`: every statement of the claim is shown. `did not hold`: the contrary of one of them is shown. `undecided`: neither, at this
 precision. `not testable`: these values cannot say it, for a reason that is given."""
 
-OUTCOMES: tuple[Outcome, ...] = ("held", "did not hold", "undecided", "not testable")
+OUTCOMES: tuple[ClaimOutcome, ...] = ("held", "did not hold", "undecided", "not testable")
 
-Kind = Literal["rate", "time", "share", "count", "size", "ratio"]
+QuantityKind = Literal["rate", "time", "share", "count", "size", "ratio"]
 """What a quantity is. Rates, times and counts of other hardware are compared with something of their own study; only a share, a size in
 bytes, or a pure ratio is also compared as it is."""
 
-Scale = Literal["ratio", "difference"]
+EffectScale = Literal["ratio", "difference"]
 """How values are compared: A/B, or A - B. A single value has the scale "difference" too."""
 
 OVER_BLOCKS: Mapping[int, int] = MappingProxyType({})
 """The value of `Values.units` if intervals are over blocks."""
 
-AS_IT_IS: tuple[Kind, ...] = ("share", "size", "ratio")
+AS_IT_IS: tuple[QuantityKind, ...] = ("share", "size", "ratio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Quantity:
     name: str
     title: str
     unit: str
-    kind: Kind
+    kind: QuantityKind
     better: Literal["higher", "lower"]
     workload: str = ""
     metric: str = ""
@@ -112,7 +112,7 @@ class Statement:
     """
 
     terms: tuple[tuple[Cell, int], ...]
-    scale: Scale
+    scale: EffectScale
     low: float | None
     high: float | None
     printed: float | None = None
@@ -240,7 +240,7 @@ class Effect:
     low: float | None
     high: float | None
     count: int
-    outcome: Outcome
+    outcome: ClaimOutcome
     blocks: int | None = None
 
 
@@ -253,7 +253,7 @@ class Judged:
     """
 
     claim: Claim
-    outcome: Outcome
+    outcome: ClaimOutcome
     effects: tuple[Effect, ...] = ()
     reason: str = ""
     tau: tuple[float, float, float] | None = None

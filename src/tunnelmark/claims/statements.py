@@ -8,7 +8,7 @@ from itertools import combinations, pairwise, product
 from math import prod
 
 from tunnelmark.claims.claims_schema import ClaimTable, OverTable
-from tunnelmark.claims.model import Apart, Cell, Printed, Quantity, Scale, Statement
+from tunnelmark.claims.model import Apart, Cell, EffectScale, Printed, Quantity, Statement
 
 Table = Mapping[Cell, Printed]
 
@@ -19,7 +19,7 @@ def effect(claim: ClaimTable, cell: Cell, printed: Table, within: float) -> Stat
     Raises ValueError if its range needs a value that the source does not print, or has no stated width.
     """
     terms = _terms(cell, claim.over)
-    scale: Scale = "ratio" if claim.test == "ratio" else "difference"
+    scale: EffectScale = "ratio" if claim.test == "ratio" else "difference"
     value = _printed(terms, scale, printed)
     if claim.least is not None or claim.most is not None:
         return Statement(terms, scale, claim.least, claim.most, value)

@@ -16,7 +16,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class BlockTarget:
     """Where blocks are measured: workers of the scheduler at `address`, `local` ones, or those of the file `hosts`."""
 
     address: str | None = None
@@ -63,7 +63,7 @@ def options(command: _Command) -> _Command:
     )(command)
 
 
-def where(cluster: str | None, local: int | None, tls: Path | None, hosts: Path | None) -> Where:
+def where(cluster: str | None, local: int | None, tls: Path | None, hosts: Path | None) -> BlockTarget:
     """Return the options' values. UsageError if they contradict each other, or if others could use the connections."""
     if sum(each is not None for each in (cluster, local, hosts)) > 1:
         raise UsageError("--cluster, --hosts and --local exclude each other", hint="leave all but one of them out")
@@ -77,4 +77,4 @@ def where(cluster: str | None, local: int | None, tls: Path | None, hosts: Path 
             hint="make keys with `tunnelmark cluster certificates DIR`, give DIR to all machines, and add --tls DIR",
         )
     named = addressed(cluster, keys=tls is not None) if cluster is not None else None
-    return Where(named, local, tls, hosts)
+    return BlockTarget(named, local, tls, hosts)

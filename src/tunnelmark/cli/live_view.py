@@ -18,7 +18,15 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from tunnelmark.cli.progress_events import BlockEvent, Event, PlanEvent, RatioEvent, TimeLeft, TrialEvent, WaitEvent
+from tunnelmark.cli.progress_events import (
+    BlockEvent,
+    PlanEvent,
+    ProgressEvent,
+    RatioEvent,
+    TimeLeft,
+    TrialEvent,
+    WaitEvent,
+)
 from tunnelmark.cli.progress_views import LineView
 from tunnelmark.units import clock
 
@@ -48,7 +56,7 @@ class LiveState:
         self.outcomes: Counter[str] = Counter()
         self.ratios: tuple[RatioEvent, ...] = ()
 
-    def take(self, event: Event) -> None:
+    def take(self, event: ProgressEvent) -> None:
         """Update the state by an event."""
         match event:
             case PlanEvent():
@@ -163,7 +171,7 @@ class LiveView(LineView):
         self._drawing.join()
         self._live.stop()
 
-    def show(self, event: Event) -> None:
+    def show(self, event: ProgressEvent) -> None:
         """Print the event's message if it has one, and have the region drawn again."""
         self._state.take(event)
         super().show(event)

@@ -35,13 +35,13 @@ from tunnelmark.units import clock
 
 _NAMED = 2  # failed tests that the table names; the log has all
 
-Result = Literal["verified", "failed", "skipped"]
+VerifyResult = Literal["verified", "failed", "skipped"]
 
 _STYLES = {"verified": "green", "failed": "bold red", "skipped": "yellow"}
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerifyReport:
     """The result of one arm: how many tests passed, failed and were skipped, in how many seconds, and a note.
 
     `first_packet`: seconds from the start of its daemons until every node of a mesh of three had answered every other;
@@ -49,7 +49,7 @@ class Verdict:
     """
 
     arm: str
-    result: Result
+    result: VerifyResult
     version: str = ""
     passed: int = 0
     failed: int = 0
@@ -143,12 +143,14 @@ def _suite() -> Path:
     return top
 
 
-def _one(name: str, part: Requirement, top: Path, suites: _Suites) -> Verdict:
+def _one(name: str, part: Requirement, top: Path, suites: _Suites) -> VerifyReport:
     try:
         version = part_version(part)
     except MissingPart as missing:
         recipe = recipe_for(part)
-        return Verdict(name, "skipped", note=absent(part, recipe, missing) if recipe else f"{missing}; {missing.hint}")
+        return VerifyReport(
+            name, "skipped", note=absent(part, recipe, missing) if recipe else f"{missing}; {missing.hint}"
+        )
     log = cache() / "logs" / f"verify-{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="tunnelmark-verify-") as folder, log.open("wb") as output:
@@ -168,7 +170,7 @@ def _one(name: str, part: Requirement, top: Path, suites: _Suites) -> Verdict:
         code = suites.run(argv, top, output)
         seconds = time.monotonic() - began
         if not report.is_file():
-            return Verdict(name, "failed", version, seconds=seconds, note=f"pytest ended with code {code}: {log}")
+            return VerifyReport(name, "failed", version, seconds=seconds, note=f"pytest ended with code {code}: {log}")
         cases = list(ElementTree.parse(report).iter("testcase"))  # noqa: S314  # written by our own pytest
     failed = [one.get("name", "") for one in cases if one.find("failure") is not None or one.find("error") is not None]
     skipped = sum(one.find("skipped") is not None for one in cases)
@@ -177,7 +179,7 @@ def _one(name: str, part: Requirement, top: Path, suites: _Suites) -> Verdict:
     note = f"{named}: {_reason(cases)}; {log}" if failed else ""
     if not failed and not passed:
         note = f"no test ran: {log}"
-    return Verdict(name, "verified" if passed and not failed and code == 0 else "failed", version, passed, len(failed),
+    return VerifyReport(name, "verified" if passed and not failed and code == 0 else "failed", version, passed, len(failed),
                    skipped, seconds, _property(cases, "first_packet"), note)  # fmt: skip
 
 
@@ -195,17 +197,17 @@ def _property(cases: Sequence[ElementTree.Element], name: str) -> float | None:
     return next((float(value) for value in found), None)
 
 
-def _first_packet(verdict: Verdict) -> str:
+def _first_packet(verdict: VerifyReport) -> str:
     return "-" if verdict.first_packet is None else scale("s", [verdict.first_packet]).value(verdict.first_packet)
 
 
-def _line(verdict: Verdict, place: str) -> Text:
+def _line(verdict: VerifyReport, place: str) -> Text:
     took = f" in {clock(verdict.seconds)}" if verdict.seconds else ""
     first = f", first packet after {_first_packet(verdict)}" if verdict.first_packet is not None else ""
     return Text.assemble(f"  {place}  {verdict.arm:<24} ", (verdict.result, _STYLES[verdict.result]), took, first)
 
 
-def _row(verdict: Verdict) -> tuple[str | Text, ...]:
+def _row(verdict: VerifyReport) -> tuple[str | Text, ...]:
     tests = f"{verdict.passed} of {verdict.passed + verdict.failed}" if verdict.passed or verdict.failed else "-"
     if verdict.skipped:
         tests += f", {verdict.skipped} not asked"

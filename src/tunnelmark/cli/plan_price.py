@@ -9,7 +9,7 @@ import click
 from tunnelmark import registry
 from tunnelmark.cli import output, param_types
 from tunnelmark.cli.progress import estimate
-from tunnelmark.cli.run_options import StudyLength, length, of_length
+from tunnelmark.cli.run_options import LengthOptions, length, of_length
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.order import order
 from tunnelmark.record import environment
@@ -50,7 +50,7 @@ def price(
     set_up: str,
     spread: bool,
     json_: bool,
-    length: StudyLength,
+    length: LengthOptions,
 ) -> None:
     """Say how long STUDY takes on rented machines, and what they cost meanwhile.
 

@@ -133,7 +133,7 @@ class EndEvent:
     error: str = ""
 
 
-Event = PlanEvent | TrialEvent | BlockEvent | WaitEvent | EndEvent
+ProgressEvent = PlanEvent | TrialEvent | BlockEvent | WaitEvent | EndEvent
 
 KINDS: Mapping[str, type[Any]] = {
     "plan": PlanEvent,
@@ -145,16 +145,16 @@ KINDS: Mapping[str, type[Any]] = {
 """The class of each event, by the name that its JSON line has in `event`."""
 
 
-def line(event: Event, **more: float) -> str:
+def line(event: ProgressEvent, **more: float) -> str:
     """Return an event as one line of JSON, without a newline; the fields `more` come before its own."""
     kind = next(name for name, each in KINDS.items() if isinstance(event, each))
     return json.dumps({"event": kind, **more, **asdict(event)}, ensure_ascii=False)
 
 
-def read(text: str) -> Event:
+def read(text: str) -> ProgressEvent:
     """Return the event that a line of JSON holds. Raises ValueError or KeyError if it holds none."""
     fields = json.loads(text)
-    event: Event = TypeAdapter(KINDS[fields.pop("event")]).validate_python(fields)
+    event: ProgressEvent = TypeAdapter(KINDS[fields.pop("event")]).validate_python(fields)
     return event
 
 
@@ -173,7 +173,7 @@ class TimeLeft:
         self.took = 0.0
         """How many seconds the last trial took from its begin to its end."""
 
-    def take(self, event: Event) -> None:
+    def take(self, event: ProgressEvent) -> None:
         """Update the estimate with an event."""
         now = self._clock()
         match event:

@@ -14,7 +14,7 @@ from tunnelmark.cli.live_view import LiveView
 from tunnelmark.cli.progress_views import JsonView, LineView, ProgressView
 from tunnelmark.errors import UsageError
 
-Shown = Literal["auto", "lines", "json"]
+ProgressStyle = Literal["auto", "lines", "json"]
 """`auto`: a live view on a terminal, else lines. `lines`: a line for each trial. `json`: JSON lines on stdout."""
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -24,7 +24,7 @@ def options(command: _Command) -> _Command:
     """Adds `--quiet` and `--progress` to a command."""
     command = click.option(
         "--progress",
-        type=click.Choice(get_args(Shown)),
+        type=click.Choice(get_args(ProgressStyle)),
         default="auto",
         help="What is shown meanwhile: a live view on a terminal and lines elsewhere (auto), lines, or JSON objects, "
         "one a line, on standard output [auto].",
@@ -34,7 +34,7 @@ def options(command: _Command) -> _Command:
     )
 
 
-def console(*, quiet: bool, progress: Shown, json: bool) -> Console:
+def console(*, quiet: bool, progress: ProgressStyle, json: bool) -> Console:
     """The console for text for people: silent if `quiet`, stderr if stdout carries JSON, else stdout.
 
     UsageError if both kinds of JSON would go to stdout.
@@ -47,7 +47,7 @@ def console(*, quiet: bool, progress: Shown, json: bool) -> Console:
     return Console(quiet=True) if quiet else output.console(stderr=json or progress == "json")
 
 
-def view(console: Console, *, quiet: bool, progress: Shown) -> ProgressView:
+def view(console: Console, *, quiet: bool, progress: ProgressStyle) -> ProgressView:
     """The view that shows the progress of one run.
 
     "json": JSON lines on stdout. Otherwise nothing if `quiet`; else "auto" gives a live view on a terminal, and lines

@@ -13,8 +13,8 @@ from rich.text import Text
 from tunnelmark.cli.progress_events import (
     MARK,
     BlockEvent,
-    Event,
     PlanEvent,
+    ProgressEvent,
     TimeLeft,
     TrialEvent,
     WaitEvent,
@@ -43,14 +43,14 @@ class ProgressView:
         """Set the function that gets the seconds that remain, after each trial; None for no function."""
         self._left = left
 
-    def take(self, event: Event) -> None:
+    def take(self, event: ProgressEvent) -> None:
         """Take the next event: update the time that remains, and show the event."""
         self.time.take(event)
         if self._left is not None and isinstance(event, TrialEvent) and event.state == "end":
             self._left(self.time.seconds)
         self.show(event)
 
-    def show(self, event: Event) -> None:
+    def show(self, event: ProgressEvent) -> None:
         """Show an event; the base class shows nothing."""
 
     def __enter__(self) -> ProgressView:
@@ -71,7 +71,7 @@ class JsonView(ProgressView):
         super().__init__()
         self._stream = stream
 
-    def show(self, event: Event) -> None:
+    def show(self, event: ProgressEvent) -> None:
         """Write the event as one line of JSON."""
         more = {"time": round(time.time(), 3)}
         more |= {"left": round(self.time.seconds, 1)} if isinstance(event, (PlanEvent, TrialEvent)) else {}
@@ -87,7 +87,7 @@ class GuestView(ProgressView):
         self._stream = stream
         self.wants_ratios = ratios
 
-    def show(self, event: Event) -> None:
+    def show(self, event: ProgressEvent) -> None:
         """Write the event as one line of JSON behind `MARK`, by which the host tells it from other output."""
         self._stream.write(f"{MARK}{line(event)}\n")
         self._stream.flush()
@@ -121,7 +121,7 @@ class LineView(ProgressView):
         self._told: set[str] = set()  # reasons, without their figures
         self._warned = False
 
-    def show(self, event: Event) -> None:
+    def show(self, event: ProgressEvent) -> None:
         """Print a line for the event, if it is of a kind that gets one."""
         match event:
             case TrialEvent(state="end"):

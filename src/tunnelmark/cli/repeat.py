@@ -16,7 +16,7 @@ from tunnelmark import registry
 from tunnelmark.cli import interrupts, output, param_types, run_options
 from tunnelmark.cli.measuring import study_of
 from tunnelmark.cli.report import show_merged
-from tunnelmark.cli.run_options import RunOptions, StudyLength, asked
+from tunnelmark.cli.run_options import LengthOptions, RunOptions, asked
 from tunnelmark.errors import StoreError, UsageError
 from tunnelmark.plan.design import AXES
 from tunnelmark.plan.files import Files
@@ -47,7 +47,7 @@ _OF_THE_FIRST = {
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/STUDY-TIME].")
 @run_options.options(several=True)
 def repeat(
-    study: str, sessions: int, pause: str | None, length: StudyLength, out: Path | None, options: RunOptions
+    study: str, sessions: int, pause: str | None, length: LengthOptions, out: Path | None, options: RunOptions
 ) -> int:
     """Run STUDY several times, each a session with an order and links of its own, and report all of them as one.
 

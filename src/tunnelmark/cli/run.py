@@ -11,7 +11,7 @@ import click
 from tunnelmark import registry
 from tunnelmark.cli import core_options, output, param_types, real_hosts, run_options, vm
 from tunnelmark.cli.measuring import show_gathered, study_of
-from tunnelmark.cli.run_options import RunOptions, StudyLength, asked
+from tunnelmark.cli.run_options import LengthOptions, RunOptions, asked
 from tunnelmark.errors import UsageError
 from tunnelmark.plan.compose import comparison
 from tunnelmark.plan.files import Files
@@ -46,7 +46,7 @@ _out = click.option("--out", type=click.Path(path_type=Path), help="Folder for t
     help="With --resume: allow that this machine was restarted since the run began.",
 )
 @run_options.options()
-def run(study: str | None, length: StudyLength, out: Path | None, resume: Path | None, options: RunOptions) -> int:
+def run(study: str | None, length: LengthOptions, out: Path | None, resume: Path | None, options: RunOptions) -> int:
     """Run STUDY: a name (`quick`) or a file (`./my.toml`).
 
     Every attempt is written to disk as soon as it has ended. A run that was stopped in any way goes on with
@@ -81,7 +81,7 @@ def run(study: str | None, length: StudyLength, out: Path | None, resume: Path |
     return study_of(loaded, out, options.placed())
 
 
-def _gathered_further(folder: Path, length: StudyLength, options: RunOptions) -> int:
+def _gathered_further(folder: Path, length: LengthOptions, options: RunOptions) -> int:
     """Measure the remaining blocks of a run over a cluster, on the machines of the options. Return the exit code."""
     if length.blocks is not None:
         raise UsageError("a run over a cluster keeps its number of blocks", hint="leave --blocks out")

@@ -76,7 +76,7 @@ class RunOptions:
     on: Inventory | None = None
     kernels: tuple[str, ...] = ()
     quiet: bool = False
-    progress: progress_options.Shown = "auto"
+    progress: progress_options.ProgressStyle = "auto"
     answers: Callable[[Path, Console], int] | None = None
     cluster: str | None = None
     local: int | None = None
@@ -101,7 +101,7 @@ class RunOptions:
         return collector_options.chosen(self.watch, registry.catalogue())
 
     @property
-    def where(self) -> cluster_options.Where:
+    def where(self) -> cluster_options.BlockTarget:
         """Which machines measure; falsy if this command itself does. UsageError as in `cluster_options.where`."""
         return cluster_options.where(self.cluster, self.local, self.tls, self.hosts)
 
@@ -159,7 +159,7 @@ def options(*own: Callable[[Any], Any], several: bool = False) -> Callable[[_Com
 
 
 @dataclass(frozen=True, slots=True)
-class StudyLength:
+class LengthOptions:
     """The length, seed and part of a study that options ask for; None or empty means: as the study says."""
 
     blocks: int | None = None
@@ -194,7 +194,7 @@ def length(*, blocks: str, seed: str) -> Callable[[_Command], _Command]:
         @wraps(command)
         def with_length(*, blocks: int | None, seed: int | None, smoke: bool, full: bool, **others: Any) -> Any:
             part = part_options.taken(others)
-            return command(**others, length=StudyLength(blocks, seed, smoke, full, part))
+            return command(**others, length=LengthOptions(blocks, seed, smoke, full, part))
 
         made: _Command = _with(with_length, shown)
         return made
@@ -202,12 +202,12 @@ def length(*, blocks: str, seed: str) -> Callable[[_Command], _Command]:
     return add
 
 
-def asked(study: str, length: StudyLength, options: RunOptions) -> Study:
+def asked(study: str, length: LengthOptions, options: RunOptions) -> Study:
     """Load the study of that name or path, and change it as the options ask."""
     return options.of(of_length(study, length, watch=options.watched()))
 
 
-def of_length(study: str, length: StudyLength, *, watch: Sequence[str] | None = None) -> Study:
+def of_length(study: str, length: LengthOptions, *, watch: Sequence[str] | None = None) -> Study:
     """Load the study of that name or path at that length; `watch` replaces the file's collectors unless it is None."""
     return load_study(
         study,

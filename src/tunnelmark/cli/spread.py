@@ -16,7 +16,7 @@ from rich.text import Text
 
 from tunnelmark import registry
 from tunnelmark.cli import interrupts
-from tunnelmark.cli.cluster_options import Where
+from tunnelmark.cli.cluster_options import BlockTarget
 from tunnelmark.cluster import certificates, dispatch, local_cluster, ssh_hosts
 from tunnelmark.cluster.dispatch import Watcher, Way
 from tunnelmark.cluster.tasks import BlockDone, WorkerFacts, differing, machine_of, programs_hash, study_of, task_of
@@ -42,7 +42,7 @@ class Ways:
     measure: bool = True
 
 
-def begin(study: Study, folder: Path, where: Where, kernels: Sequence[str], console: Console, ways: Ways) -> None:
+def begin(study: Study, folder: Path, where: BlockTarget, kernels: Sequence[str], console: Console, ways: Ways) -> None:
     """Measure a study over a cluster, and gather its blocks in a new folder.
 
     UsageError if the study cannot be spread: several kernels, a wanted precision, or `rate = 'auto'`.
@@ -69,7 +69,7 @@ def begin(study: Study, folder: Path, where: Where, kernels: Sequence[str], cons
         _gather(study, gathered, folder, where, tuple(kernels), console, ways)
 
 
-def go_on(folder: Path, where: Where, console: Console, ways: Ways) -> None:
+def go_on(folder: Path, where: BlockTarget, console: Console, ways: Ways) -> None:
     """Measure the missing blocks of a folder, on the same or on other machines."""
     study = _begun(folder)
     with GatheredRuns(folder) as gathered:
@@ -96,7 +96,7 @@ def _gather(
     study: Study,
     gathered: GatheredRuns,
     folder: Path,
-    where: Where,
+    where: BlockTarget,
     kernels: tuple[str, ...],
     console: Console,
     ways: Ways,
@@ -182,7 +182,7 @@ class _Listener:
 
 
 @contextmanager
-def _cluster(where: Where, said: Callable[[str, str], object]) -> Iterator[Way]:
+def _cluster(where: BlockTarget, said: Callable[[str, str], object]) -> Iterator[Way]:
     if where.hosts is not None:
         with (
             local_cluster.here(0) as (address, security),

@@ -12,7 +12,7 @@ from rich.text import Text
 from tunnelmark.claims import raw, reading
 from tunnelmark.claims.across_machines import MachineVerdicts
 from tunnelmark.claims.judging import judge
-from tunnelmark.claims.model import OUTCOMES, ClaimsFile, Judged, Outcome
+from tunnelmark.claims.model import OUTCOMES, ClaimOutcome, ClaimsFile, Judged
 from tunnelmark.claims.originals import NOT_STATED
 from tunnelmark.claims.printed import PrintedValues
 from tunnelmark.claims.raw.recomputed import compare_with_printed
@@ -22,7 +22,12 @@ from tunnelmark.cli.run import run
 from tunnelmark.errors import UsageError
 from tunnelmark.report import claim_tables, formatting, machine_claims, raw_tables
 
-_STYLES: dict[Outcome, str] = {"held": "green", "did not hold": "red", "undecided": "yellow", "not testable": "dim"}
+_STYLES: dict[ClaimOutcome, str] = {
+    "held": "green",
+    "did not hold": "red",
+    "undecided": "yellow",
+    "not testable": "dim",
+}
 _SOURCE = param_types.Name("source", reading.names)
 _ONLY = click.option(
     "--only", multiple=True, type=click.Choice(OUTCOMES), help="Show only claims with this verdict; may be given again."
@@ -74,7 +79,7 @@ def show(source: str, json_: bool) -> None:
 )
 @_ONLY
 @click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
-def verdict(results: Path, source: str | None, only: tuple[Outcome, ...], json_: bool) -> None:
+def verdict(results: Path, source: str | None, only: tuple[ClaimOutcome, ...], json_: bool) -> None:
     """Say of each published claim whether it held in RESULTS, a folder that a run has written.
 
     Of several runs (`repeat`, `merge`, `run --cluster`): on which of the machines it held, and on machines like these.
@@ -107,7 +112,7 @@ def verdict(results: Path, source: str | None, only: tuple[Outcome, ...], json_:
 @click.argument("folder", type=click.Path(path_type=Path))
 @_ONLY
 @click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
-def published(source: str, format_: str, folder: Path, only: tuple[Outcome, ...], json_: bool) -> None:
+def published(source: str, format_: str, folder: Path, only: tuple[ClaimOutcome, ...], json_: bool) -> None:
     """Judge the claims of SOURCE by raw data that its authors published: FOLDER, in FORMAT (vpn-bench, knb or iperf3).
 
     Says first which printed values the data give, which runs are missing, and what the design of the source does not allow.
@@ -143,7 +148,7 @@ def published(source: str, format_: str, folder: Path, only: tuple[Outcome, ...]
     _judged(claims, judged, only)
 
 
-def _verdict(found: Verdicts, only: Sequence[Outcome], *, json_: bool) -> None:
+def _verdict(found: Verdicts, only: Sequence[ClaimOutcome], *, json_: bool) -> None:
     if json_:
         output.as_json(_chosen(claim_tables.as_data(found.claims, found.judged), only))
         return
@@ -151,7 +156,7 @@ def _verdict(found: Verdicts, only: Sequence[Outcome], *, json_: bool) -> None:
     _judged(found.claims, found.judged, only)
 
 
-def _chosen(data: Mapping[str, Any], only: Sequence[Outcome]) -> Mapping[str, Any]:
+def _chosen(data: Mapping[str, Any], only: Sequence[ClaimOutcome]) -> Mapping[str, Any]:
     """Return the JSON data with only the verdicts that `only` names; with all of them if it is empty."""
     kept = [verdict for verdict in data["verdicts"] if verdict["outcome"] in (only or OUTCOMES)]
     return {**data, "verdicts": kept}
@@ -164,7 +169,7 @@ def _no_claims(study_name: str) -> UsageError:
     )
 
 
-def _over_machines(found: MachineVerdicts, only: Sequence[Outcome], *, json_: bool) -> None:
+def _over_machines(found: MachineVerdicts, only: Sequence[ClaimOutcome], *, json_: bool) -> None:
     if json_:
         output.as_json(_chosen(machine_claims.as_data(found), only))
         return
@@ -193,7 +198,7 @@ def _over_machines(found: MachineVerdicts, only: Sequence[Outcome], *, json_: bo
     console.print(f"\n{machine_claims.LEGEND}", soft_wrap=True)
 
 
-def _judged(claims: ClaimsFile, judged: Sequence[Judged], only: Sequence[Outcome]) -> None:
+def _judged(claims: ClaimsFile, judged: Sequence[Judged], only: Sequence[ClaimOutcome]) -> None:
     """Print the claims with their verdicts, and why some cannot be tested."""
     console = output.console()
     console.print(Text(claim_tables.summary(judged), style="bold"), soft_wrap=True)
@@ -231,7 +236,7 @@ def _head(claims: ClaimsFile) -> None:
     console.print()
 
 
-def _table(claims: ClaimsFile, judged: Sequence[Judged], only: Sequence[Outcome]) -> None:
+def _table(claims: ClaimsFile, judged: Sequence[Judged], only: Sequence[ClaimOutcome]) -> None:
     rows = [
         (
             Text(line.sign, style=_STYLES[line.outcome]),

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tunnelmark.cluster import worker
-from tunnelmark.cluster.scheduler_connection import LOOK, SchedulerConnection, SchedulerLost, State, connected
+from tunnelmark.cluster.scheduler_connection import LOOK, BlocksLeft, SchedulerConnection, SchedulerLost, connected
 from tunnelmark.cluster.tasks import BlockDone, BlockTask, WorkerFacts
 from tunnelmark.errors import LabError, MissingPart
 
@@ -92,7 +92,7 @@ async def spread(tasks: Sequence[BlockTask], asks: BlockTask, way: Way, watcher:
     times, its error is raised. LabError if the scheduler, or every fit worker, is missing for `way.patience` seconds.
     """
     require()
-    state = State({task.number: task for task in tasks if task.number is not None})
+    state = BlocksLeft({task.number: task for task in tasks if task.number is not None})
     away: float | None = None
     while state.left:
         try:

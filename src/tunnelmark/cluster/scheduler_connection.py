@@ -33,7 +33,7 @@ _CONNECT = 5  # seconds for one try to connect
 
 
 @dataclass
-class State:
+class BlocksLeft:
     """What is known over all connections: blocks that are not there yet, and the workers on which each has failed, by name."""
 
     left: dict[int, BlockTask]
@@ -89,7 +89,7 @@ class SchedulerConnection:
     ended gets its next one before the result of the last is fetched; a look at which workers there are is taken each `LOOK` seconds.
     """
 
-    def __init__(self, client: Client, state: State, asks: BlockTask, way: Way, watcher: Watcher) -> None:
+    def __init__(self, client: Client, state: BlocksLeft, asks: BlockTask, way: Way, watcher: Watcher) -> None:
         self._client, self._state, self._asks, self._way, self._watcher = client, state, asks, way, watcher
         self._waiting = sorted(state.left)  # a heap: the blocks that no worker has
         self._out: dict[_Out, asyncio.Task[None]] = {}

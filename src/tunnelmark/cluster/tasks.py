@@ -68,7 +68,10 @@ class WorkerFacts:
 def task_of(
     study: Study, number: int | None, kernels: tuple[str, ...] = (), *, measure: bool = True, wait: bool = True
 ) -> BlockTask:
-    """Return the task for a block; with `number` None, the task that asks a worker for its facts."""
+    """Return the task for a block; with `number` None, the task that asks a worker for its facts.
+
+    A run over machines replaces no blocks and adds none by itself.
+    """
     settings = {
         "blocks": study.blocks,
         "seed": study.seed,

@@ -29,8 +29,8 @@ _OF_USERS = {
 }
 """What a lab needs: each probe with its name in messages. CUBIC is not here: either of two probes is enough for it."""
 
-State = Literal["ok", "warn", "missing", "absent"]
-Group = Literal["machine", "kernel", "virtual machine", "tools", "vpns", "measured"]
+CheckState = Literal["ok", "warn", "missing", "absent"]
+CheckGroup = Literal["machine", "kernel", "virtual machine", "tools", "vpns", "measured"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class Check:
     absent (not there, but only optional features need it). `hint` says what to do; it is empty only if the state is ok.
     """
 
-    group: Group
+    group: CheckGroup
     name: str
-    state: State
+    state: CheckState
     value: str
     hint: str = ""
 
@@ -209,24 +209,24 @@ def _congestion(found: Findings) -> Check:
 def _parts(found: Findings) -> list[Check]:
     checks = []
     for part, version in found.parts:
-        group: Group = "tools" if part.name in found.tools else "vpns"
+        group: CheckGroup = "tools" if part.name in found.tools else "vpns"
         if isinstance(version, str):
             checks.append(Check(group, part.name, "ok", version))
             continue
         wish = part == PERF or any(found.probes[name] for name in part.kernel)
-        state: State = "missing" if part.essential else "absent" if wish else "warn"
+        state: CheckState = "missing" if part.essential else "absent" if wish else "warn"
         checks.append(Check(group, part.name, state, version.message, version.hint))
     value = "not built" if found.emulator else "usable"
     return [_advice("tools", emulator.PROGRAM, not found.emulator, value, found.emulator), *checks]
 
 
-def _check(group: Group, name: str, works: bool, value: str, hint: str) -> Check:
+def _check(group: CheckGroup, name: str, works: bool, value: str, hint: str) -> Check:
     return Check(group, name, "ok" if works else "missing", value, "" if works else hint)
 
 
-def _advice(group: Group, name: str, good: bool, value: str, hint: str) -> Check:
+def _advice(group: CheckGroup, name: str, good: bool, value: str, hint: str) -> Check:
     return Check(group, name, "ok" if good else "warn", value, "" if good else hint)
 
 
-def _wish(group: Group, name: str, there: bool, value: str, hint: str) -> Check:
+def _wish(group: CheckGroup, name: str, there: bool, value: str, hint: str) -> Check:
     return Check(group, name, "ok" if there else "absent", value, "" if there else hint)

@@ -61,7 +61,7 @@ class Train:
 def enough(profile: Profile) -> int:
     """Return how many probes a link check in a run sends in each direction.
 
-    They suffice to tell the rarest impairment from none and from twice as much: about 60 probes must be struck for that
+    They suffice to tell the rarest impairment from none and from twice its share: about 60 probes must be struck for that
     (`analyse.link.power`). What strikes fewer than one packet in a hundred is left to the counts of the trials' own
     traffic, which has thousands of packets a second; a link check would take minutes. A probe counts as one packet in
     whatever unit the link counts.

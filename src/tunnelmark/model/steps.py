@@ -57,7 +57,7 @@ class LogMatch:
         return f"a line in its log that matches {self.pattern!r}"
 
 
-Condition = UdpPort | TcpPort | Interface | UnixSocket | LogMatch
+ReadyWhen = UdpPort | TcpPort | Interface | UnixSocket | LogMatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Daemon:
     node: str
     name: str
     argv: tuple[str, ...]
-    ready: Condition | None = None
+    ready: ReadyWhen | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     control: bool = False
 

@@ -37,7 +37,7 @@ _LOW = (
     'exec nice -n 5 "$@"'
 )
 
-Result = Literal["ready", "kept", "failed", "impossible", "missing"]
+InstallResult = Literal["ready", "kept", "failed", "impossible", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class InstallOutcome:
     """
 
     name: str
-    result: Result
+    result: InstallResult
     seconds: float = 0.0
     message: str = ""
     hint: str = ""

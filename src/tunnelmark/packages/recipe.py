@@ -23,13 +23,13 @@ from pydantic import Field, StringConstraints
 
 from tunnelmark import former_names
 from tunnelmark.errors import UnknownName
-from tunnelmark.plan.fields import DurationText, Name, SizeText
+from tunnelmark.plan.fields import DurationText, NameField, SizeText
 from tunnelmark.plan.files import Files, read_text
 from tunnelmark.plan.problems import Problems, parse
 from tunnelmark.plan.study_schema import TomlTable
 from tunnelmark.units import Duration, Size
 
-Source = Literal["go", "crate", "pypi", "debian", "makers"]
+PackageSource = Literal["go", "crate", "pypi", "debian", "makers"]
 
 FOLDER = "recipes"
 _OLD_TABLE = re.compile(f"^{re.escape(former_names.RECIPE_TABLE)}", re.MULTILINE)
@@ -63,11 +63,13 @@ class GoTable(TomlTable):
 class CrateTable(TomlTable):
     """`[[crate]]`: built with the lock file that the crate itself carries; `sha256` is the crate's archive."""
 
-    name: Name = Field(description="the crate's name")
+    name: NameField = Field(description="the crate's name")
     version: str = Field(pattern=_EXACT, description="the exact version, such as '2.3.0'")
     sha256: _Hash = Field(description="the SHA-256 of the crate's archive: 64 hexadecimal digits")
     rust: str = Field(default="", description="the first Rust that builds it, such as '1.88'")
-    packages: list[Name] = Field(default_factory=list, description="Debian packages that its build needs: libraries")
+    packages: list[NameField] = Field(
+        default_factory=list, description="Debian packages that its build needs: libraries"
+    )
 
 
 class PypiTable(TomlTable):
@@ -80,7 +82,7 @@ class PypiTable(TomlTable):
 class DebianTable(TomlTable):
     """`[debian]`: packages of the system, in the version that it has."""
 
-    packages: list[Name] = Field(min_length=1, description='a list of Debian packages such as ["tinc"]')
+    packages: list[NameField] = Field(min_length=1, description='a list of Debian packages such as ["tinc"]')
 
 
 class MakersTable(TomlTable):
@@ -118,7 +120,7 @@ class Recipe:
         return self.file.recipe
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[PackageSource, ...]:
         """The kinds of registry from which it is installed: the names of its tables, such as `go`."""
         return _sources(self.file)
 
@@ -215,10 +217,10 @@ def load(path: Path) -> Recipe:
     return made
 
 
-_SOURCES: tuple[Source, ...] = ("crate", "go", "pypi", "debian", "makers")
+_SOURCES: tuple[PackageSource, ...] = ("crate", "go", "pypi", "debian", "makers")
 
 
-def _sources(file: RecipeFile) -> tuple[Source, ...]:
+def _sources(file: RecipeFile) -> tuple[PackageSource, ...]:
     return tuple(source for source in _SOURCES if getattr(file, source))
 
 

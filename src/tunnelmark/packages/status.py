@@ -15,7 +15,7 @@ from tunnelmark.packages import debian, installed, toolchains
 from tunnelmark.packages.recipe import Recipe, recipes
 from tunnelmark.units import clock
 
-State = Literal["ready", "installable", "missing"]
+PackageState = Literal["ready", "installable", "missing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class RecipeStatus:
     `version`: from its record or from Debian; "" if neither has it. `note`: why it is not ready, or what is unusual.
     """
 
-    state: State
+    state: PackageState
     version: str = ""
     note: str = ""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tunnelmark.host.programs import search_path
 from tunnelmark.packages import debian
-from tunnelmark.packages.recipe import Recipe, Source
+from tunnelmark.packages.recipe import PackageSource, Recipe
 
 _COMPILER = ("gcc", "libc6-dev")
 _TIMEOUT = 30  # seconds that `go version` may take on a busy machine
@@ -116,7 +116,7 @@ def _makers(recipe: Recipe) -> tuple[str, str]:
     return "no registry carries it", f"its makers publish it: {recipe.file.makers.where}"
 
 
-_OBSTACLES: dict[Source, Callable[[Recipe], tuple[str, str]]] = {
+_OBSTACLES: dict[PackageSource, Callable[[Recipe], tuple[str, str]]] = {
     "go": _go,
     "crate": _crate,
     "pypi": _pypi,

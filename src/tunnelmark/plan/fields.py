@@ -15,7 +15,7 @@ from tunnelmark.units import Duration, Rate, Share, Size
 
 NAME_PATTERN = r"[a-z0-9][a-z0-9.-]*"
 
-Name = Annotated[str, StringConstraints(strict=True, pattern=f"^{NAME_PATTERN}$")]
+NameField = Annotated[str, StringConstraints(strict=True, pattern=f"^{NAME_PATTERN}$")]
 JoinedName = Annotated[str, StringConstraints(strict=True, pattern=rf"^{NAME_PATTERN}(\+{NAME_PATTERN})*$")]
 
 

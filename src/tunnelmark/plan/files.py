@@ -21,11 +21,11 @@ from tunnelmark.plan.auto import Fixed
 from tunnelmark.plan.fields import NAME_PATTERN
 from tunnelmark.plan.profiles import JOIN
 
-Kind = Literal["study", "profile", "topology"]
+FileKind = Literal["study", "profile", "topology"]
 
-FOLDERS: Mapping[Kind, str] = {"study": "studies", "profile": "profiles", "topology": "topologies"}
+FOLDERS: Mapping[FileKind, str] = {"study": "studies", "profile": "profiles", "topology": "topologies"}
 
-FORMER: Mapping[Kind, Mapping[str, str]] = {
+FORMER: Mapping[FileKind, Mapping[str, str]] = {
     "study": former_names.STUDIES,
     "topology": former_names.TOPOLOGIES,
 }
@@ -43,7 +43,7 @@ class Files:
     """The folders to search, in order. Files that were named by their paths (`by_path`) come before them."""
 
     folders: tuple[Path, ...]
-    by_path: tuple[tuple[Kind, str, Path], ...] = ()
+    by_path: tuple[tuple[FileKind, str, Path], ...] = ()
 
     @classmethod
     def standard(cls, environ: Mapping[str, str] | None = None) -> Files:
@@ -51,12 +51,12 @@ class Files:
         added = (os.environ if environ is None else environ).get(PATH_VARIABLE, "")
         return cls((PACKAGED, *(Path(folder).expanduser() for folder in added.split(os.pathsep) if folder)))
 
-    def names(self, kind: Kind) -> tuple[str, ...]:
+    def names(self, kind: FileKind) -> tuple[str, ...]:
         """Return the names of all files of that kind, sorted."""
         found = {file.stem for folder in self.folders for file in folder.glob(f"{FOLDERS[kind]}/*{SUFFIX}")}
         return tuple(sorted(found | {name for each, name, _ in self.by_path if each == kind}))
 
-    def find(self, kind: Kind, name: str) -> Path:
+    def find(self, kind: FileKind, name: str) -> Path:
         """Return the path of the file of that name; UnknownName, with a hint (see `elsewhere`), if no folder has it."""
         # Membership first: a name with a slash in it must not lead out of the folders.
         known = self.names(kind)
@@ -68,7 +68,7 @@ class Files:
         candidates = (folder / FOLDERS[kind] / f"{name}{SUFFIX}" for folder in self.folders)
         return next(given, None) or next(file for file in candidates if file.is_file())
 
-    def current(self, kind: Kind, name: str) -> str:
+    def current(self, kind: FileKind, name: str) -> str:
         """Return the present name for a former one, with a warning; any other name as it is."""
         now = FORMER.get(kind, {}).get(name)
         if now is None or name in self.names(kind):
@@ -76,7 +76,7 @@ class Files:
         logging.getLogger("tunnelmark").warning("the %s %s is called %s now", kind, name, now)
         return now
 
-    def with_paths(self, kind: Kind, text: str) -> tuple[Files, str]:
+    def with_paths(self, kind: FileKind, text: str) -> tuple[Files, str]:
         """Return the files plus those that `text` names by path, and `text` with present names instead of paths.
 
         `./profiles/my-dsl.toml` becomes `my-dsl`, also where it is joined: `gso+./profiles/my-dsl.toml`. PlanError if
@@ -91,7 +91,7 @@ class Files:
             names.append(files.current(kind, part))
         return files, JOIN.join(names)
 
-    def _with_path(self, kind: Kind, text: str) -> tuple[Files, str]:
+    def _with_path(self, kind: FileKind, text: str) -> tuple[Files, str]:
         path = Path(text).expanduser()
         if not os.path.isfile(path):
             beside = [str(file) for file in sorted(path.parent.glob(f"*{SUFFIX}"))]
@@ -135,7 +135,7 @@ class Files:
         raise PlanError(name_or_path, "", "there is no such file", hint=nearest(path.stem, known))
 
 
-def elsewhere(kind: Kind, name: str, known: Sequence[str]) -> str:
+def elsewhere(kind: FileKind, name: str, known: Sequence[str]) -> str:
     """Return the hint for an unknown name: a file of that name near by, the nearest names, or how to name a file."""
     near = (place / f"{name}{SUFFIX}" for place in (Path(FOLDERS[kind]), Path()))
     if not _is_path(name) and (file := next(filter(Path.is_file, near), None)):

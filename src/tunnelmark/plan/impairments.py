@@ -17,7 +17,7 @@ FRAME = 1514
 
 CODEL_TARGET, CODEL_INTERVAL = Duration(0.005), Duration(0.1)  # RFC 8289
 
-Model = Literal["stated", "netem"]
+LinkModel = Literal["stated", "netem"]
 """How a link applies its figures: exactly as they are stated, or with netem's arithmetic."""
 
 Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]

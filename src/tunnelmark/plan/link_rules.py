@@ -14,8 +14,8 @@ from tunnelmark.plan.impairments import (
     FourState,
     GilbertElliott,
     Jitter,
+    LinkModel,
     Loss,
-    Model,
     Pattern,
     Reordering,
     Schedule,
@@ -24,7 +24,7 @@ from tunnelmark.plan.impairments import (
 from tunnelmark.plan.problems import Location, Problems
 from tunnelmark.units import Duration, Share
 
-Where = Callable[..., Location]
+LocationOf = Callable[..., Location]
 """Returns where a key of a direction is in the file, for errors: `where("jitter", "size")`."""
 
 STAGES = ("loss", "duplication", "corruption", "rate", "delay", "jitter", "reordering")
@@ -46,7 +46,7 @@ _SHORTEST = Duration(100e-6)  # the shortest mean time in or between bursts that
 _RATE_KEYS = ("rate", "rate_trace", "queue", "queue_packets", "codel", "overhead")
 
 
-def check(direction: Direction, model: Model, where: Where, problems: Problems) -> None:
+def check(direction: Direction, model: LinkModel, where: LocationOf, problems: Problems) -> None:
     """Note in `problems` every setting of the direction that cannot be delivered."""
     _stages(direction, model, where, problems)
     if direction.limit is not None and model != "netem":
@@ -65,7 +65,7 @@ def check(direction: Direction, model: Model, where: Where, problems: Problems) 
         _schedule(direction, direction.schedule, model, where, problems)
 
 
-def _stages(direction: Direction, model: Model, where: Where, problems: Problems) -> None:
+def _stages(direction: Direction, model: LinkModel, where: LocationOf, problems: Problems) -> None:
     for name, stage in _correlated(direction):
         if stage.correlation >= 1:
             problems.add(
@@ -93,7 +93,7 @@ def _correlated(direction: Direction) -> Iterator[tuple[str, Chance | Jitter | R
             yield name, stage
 
 
-def _loss(loss: Loss, model: Model, where: Where, problems: Problems) -> None:
+def _loss(loss: Loss, model: LinkModel, where: LocationOf, problems: Problems) -> None:
     if isinstance(loss, FourState):
         for one, other, state in (("p13", "p14", 1), ("p31", "p32", 3)):
             total = getattr(loss, one) + getattr(loss, other)
@@ -117,7 +117,7 @@ def _loss(loss: Loss, model: Model, where: Where, problems: Problems) -> None:
             problems.add(where("loss", "every"), f"{loss.every} leaves no time between bursts of {loss.burst}", hint)
 
 
-def _jitter(direction: Direction, jitter: Jitter, model: Model, where: Where, problems: Problems) -> None:
+def _jitter(direction: Direction, jitter: Jitter, model: LinkModel, where: LocationOf, problems: Problems) -> None:
     if model == "netem":
         if jitter.keep_order:
             problems.add(
@@ -143,7 +143,7 @@ def _jitter(direction: Direction, jitter: Jitter, model: Model, where: Where, pr
         )
 
 
-def _rate(direction: Direction, model: Model, where: Where, problems: Problems) -> None:
+def _rate(direction: Direction, model: LinkModel, where: LocationOf, problems: Problems) -> None:
     if direction.rate is not None and direction.rate_trace is not None:
         problems.add(where("rate_trace"), "a link has one rate, and `rate` is stated too", "state one of them")
     if direction.rate is None and direction.rate_trace is None:
@@ -177,7 +177,9 @@ def _rate(direction: Direction, model: Model, where: Where, problems: Problems) 
         problems.add(where("codel", "target"), "is not below interval", "RFC 8289 has 5 ms and 100 ms")
 
 
-def _schedule(direction: Direction, schedule: Schedule, model: Model, where: Where, problems: Problems) -> None:
+def _schedule(
+    direction: Direction, schedule: Schedule, model: LinkModel, where: LocationOf, problems: Problems
+) -> None:
     now, before = direction, -1.0
     for place, step in enumerate(schedule.steps):
         at = ("schedule", "steps", place)
@@ -220,7 +222,7 @@ _KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 """For each kind of loss: the keys that it needs, and those that it may have."""
 
 
-def loss_of(kind: str, given: dict[str, Any], where: Where, problems: Problems) -> Loss | None:
+def loss_of(kind: str, given: dict[str, Any], where: LocationOf, problems: Problems) -> Loss | None:
     """Return the loss that the keys in `given` state; None, with the problem noted, if they do not fit the kind."""
     needed, optional = _KINDS[kind]
     for key in given:

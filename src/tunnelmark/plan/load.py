@@ -14,7 +14,7 @@ from tunnelmark.plan.auto import Fixed
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.design import NOTHING, Names
 from tunnelmark.plan.enough import Enough, enough_of
-from tunnelmark.plan.files import FOLDERS, Files, Kind, elsewhere, read_text
+from tunnelmark.plan.files import FOLDERS, FileKind, Files, elsewhere, read_text
 from tunnelmark.plan.lengths import meet_cuts, open_lengths
 from tunnelmark.plan.load_shares import have_rates, shares
 from tunnelmark.plan.model import TO, Profile, Study, Topology, WorkloadUse
@@ -301,7 +301,7 @@ def _watched(names: list[str] | None, catalogue: Catalogue, problems: Problems) 
     return tuple(names)
 
 
-def _known(names: list[str], kind: Kind, files: Files, problems: Problems) -> None:
+def _known(names: list[str], kind: FileKind, files: Files, problems: Problems) -> None:
     """Note names that no file has, and names that occur twice."""
     key: Location = ("study", FOLDERS[kind])
     unique(names, key, problems)

@@ -18,13 +18,13 @@ from tunnelmark.plan.impairments import (
     Codel,
     Direction,
     Jitter,
-    Model,
+    LinkModel,
     Reordering,
     Schedule,
     ScheduleStep,
     Trace,
 )
-from tunnelmark.plan.link_rules import Where, check, loss_of
+from tunnelmark.plan.link_rules import LocationOf, check, loss_of
 from tunnelmark.plan.link_schema import (
     DirectionTable,
     JitterTable,
@@ -86,7 +86,7 @@ def parse_profile(sources: Sequence[Source], fixed: Fixed | None = None) -> Prof
     problems = Problems(sources[0].file if len(sources) == 1 else name)
     given = {key: stated.value for key, stated in whole.items()}
     given.setdefault("card", "none" if given.get("backend") == "netem" or given.get("unit") == "gso" else CARD)
-    model: Model = given.get("model", "stated")
+    model: LinkModel = given.get("model", "stated")
     asked = _autos(ways)
     _fix(ways, fixed)
     cited = [table.source for _, table in tables]
@@ -155,7 +155,7 @@ def _state(stated: dict[str, _Stated], name: str, new: _Stated) -> None:
     )
 
 
-def _direction(stated: Mapping[str, _Stated], model: Model, problems: Problems) -> Direction:
+def _direction(stated: Mapping[str, _Stated], model: LinkModel, problems: Problems) -> Direction:
     def where(*keys: int | str) -> Location:
         first = stated.get(str(keys[0]))
         return (*(first.key if first else ("profile", keys[0])), *keys[1:])
@@ -171,7 +171,7 @@ def _direction(stated: Mapping[str, _Stated], model: Model, problems: Problems) 
     return direction
 
 
-def _converted(values: Mapping[str, Any], model: Model, where: Where, problems: Problems) -> dict[str, Any]:
+def _converted(values: Mapping[str, Any], model: LinkModel, where: LocationOf, problems: Problems) -> dict[str, Any]:
     """Return the stages as frozen data. An impossible loss is None, with the problem noted."""
     made: dict[str, Any] = {}
     for name, value in values.items():
@@ -196,7 +196,7 @@ def _converted(values: Mapping[str, Any], model: Model, where: Where, problems: 
     return made
 
 
-def _jitter(table: JitterTable, model: Model, where: Where, problems: Problems) -> Jitter:
+def _jitter(table: JitterTable, model: LinkModel, where: LocationOf, problems: Problems) -> Jitter:
     """Return the jitter: a process in time, unless something makes it one of packets.
 
     That is `per = "packet"`, netem's model or a `correlation`; or `keep_order = false` if nothing makes it one in time.
@@ -217,13 +217,13 @@ def _jitter(table: JitterTable, model: Model, where: Where, problems: Problems) 
     return Jitter(table.size, table.distribution, NEVER, kept, time)
 
 
-def _loss(table: LossTable, where: Where, problems: Problems) -> Any:
+def _loss(table: LossTable, where: LocationOf, problems: Problems) -> Any:
     given = {name: value for name in type(table).model_fields if (value := getattr(table, name)) is not None}
     del given["kind"]
     return loss_of(table.kind, given, where, problems)
 
 
-def _schedule(table: ScheduleTable, model: Model, where: Where, problems: Problems) -> Schedule:
+def _schedule(table: ScheduleTable, model: LinkModel, where: LocationOf, problems: Problems) -> Schedule:
     steps = []
     for place, step in enumerate(table.steps):
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from functools import cache
 
-from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Model, Reordering
+from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, LinkModel, Reordering
 
 CORRELATED = 0.5
 """The share of packets that skip the delay is known up to this correlation: above it, they come in long runs."""
@@ -18,7 +18,7 @@ _POINTS, _TURNS = 20_000, 60  # distribution of netem's correlated numbers: grid
 _TAIL = 4  # standard deviations: a delay is hardly ever further from its mean
 
 
-def shares(way: Direction, model: Model, unit: str) -> Mapping[str, float]:
+def shares(way: Direction, model: LinkModel, unit: str) -> Mapping[str, float]:
     """Return the share of packets that each stage strikes: `loss`, `duplication`, `corruption` and `skips` (the delay).
 
     `duplication` and `corruption` are shares of the packets that are not lost, `skips` of those that reach the delay.
@@ -48,7 +48,7 @@ def shares(way: Direction, model: Model, unit: str) -> Mapping[str, float]:
     return found
 
 
-def drawn(way: Direction, model: Model, unit: str) -> float | None:
+def drawn(way: Direction, model: LinkModel, unit: str) -> float | None:
     """Return the share of an independent, constant loss of wire packets in the stated model; None for all others.
 
     The seed and a packet's number alone decide whether it is lost. So the lost packets can be computed, and no room for
@@ -60,7 +60,7 @@ def drawn(way: Direction, model: Model, unit: str) -> float | None:
     return None
 
 
-def skipping(reordering: Reordering, model: Model) -> float | None:
+def skipping(reordering: Reordering, model: LinkModel) -> float | None:
     """Return the share of packets that skip the delay in the long run.
 
     None if a correlation comes with a gap above 1, or is above `CORRELATED`. With a correlation, netem compares a mean

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
 
 from tunnelmark.plan.enough import FLOOR
-from tunnelmark.plan.fields import DurationText, JoinedName, Name, RateText, ShareText
+from tunnelmark.plan.fields import DurationText, JoinedName, NameField, RateText, ShareText
 from tunnelmark.plan.model import InnerNetwork
 from tunnelmark.plan.routers import KINDS, Dependence, Service
 from tunnelmark.units import Duration
@@ -51,7 +51,7 @@ class TomlTable(BaseModel):
 class StudyTable(TomlTable):
     """The table `[study]` of a study file."""
 
-    name: Name = Field(description=_NAME)
+    name: NameField = Field(description=_NAME)
     title: str = Field(description='one line of text for people, such as "Five VPNs"', min_length=1)
     description: str = Field(default="", description="text for people")
     seed: int = Field(default=1, ge=0, description="a whole number from 0 on; it decides the order of the trials")
@@ -72,7 +72,7 @@ class StudyTable(TomlTable):
         min_length=1,
         description='a list of topology names such as ["pair"], with kinds of routers: ["behind-nat+symmetric"], or ends: ["lan-3+b-to-c"]',
     )
-    watch: list[Name] | None = Field(
+    watch: list[NameField] | None = Field(
         default=None,
         description='a list of what is watched in every trial, such as ["cpu", "memory"], or [] for nothing',
     )
@@ -135,7 +135,7 @@ class InnerTable(TomlTable):
 class ArmTable(TomlTable):
     """A table `[[arm]]`. Without `vpn`, the arm has the VPN of the arm in `same_as`, or that of its own name."""
 
-    name: Name = Field(description=_NAME)
+    name: NameField = Field(description=_NAME)
     vpn: str | None = Field(default=None, description="the name of a VPN, see `tunnelmark list vpns`")
     options: dict[str, Any] | None = Field(default=None, description="a table of the VPN's options")
     same_as: str | None = Field(default=None, description="the name of an earlier arm")
@@ -160,7 +160,7 @@ class UseTable(TomlTable):
     """A table `[[workload]]`. Without `name`, it has the name of the workload."""
 
     workload: str = Field(description="the name of a workload, see `tunnelmark list workloads`")
-    name: Name | None = Field(default=None, description=_NAME)
+    name: NameField | None = Field(default=None, description=_NAME)
     options: dict[str, Any] = Field(default_factory=dict, description="a table of the workload's options")
     smoke: dict[str, Any] = Field(
         default_factory=dict, description="a table of options that replace those above when the study runs with --smoke"
@@ -219,7 +219,7 @@ class TopologyTable(TomlTable):
     """The table `[topology]` of a topology file."""
 
     title: str = Field(description="one line of text for people", min_length=1)
-    nodes: Annotated[Annotated[list[Name], Field(min_length=2)], BeforeValidator(_counted)] = Field(
+    nodes: Annotated[Annotated[list[NameField], Field(min_length=2)], BeforeValidator(_counted)] = Field(
         description='a list of two node names or more, such as ["a", "b"], or how many there are, from 2 to 200'
     )
     hub: str | None = Field(default=None, description="the name of the node that serves the others, such as 's'")
@@ -231,7 +231,7 @@ class TopologyTable(TomlTable):
 class LinkTable(TomlTable):
     """A table `[[link]]` of a topology file."""
 
-    name: Name = Field(description=_NAME)
+    name: NameField = Field(description=_NAME)
     nodes: Annotated[list[str], Field(min_length=2)] | Literal["all"] = Field(
         description='a list of two of the topology\'s nodes and routers or more, such as ["a", "b"], or "all" of its nodes'
     )
@@ -254,7 +254,7 @@ class NatTable(TomlTable):
 class RouterTable(TomlTable):
     """A table `[[router]]` of a topology file."""
 
-    name: Name = Field(description=_NAME)
+    name: NameField = Field(description=_NAME)
     outside: str | None = Field(default=None, description="the name of the link on the side of the Internet")
     nat: Annotated[NatTable | None, BeforeValidator(_nat)] = Field(
         default=None,

@@ -16,7 +16,7 @@ from typing import Any
 
 from tunnelmark.plan.auto import FILE as FIXED
 from tunnelmark.plan.design import ALL
-from tunnelmark.plan.files import FOLDERS, Kind
+from tunnelmark.plan.files import FOLDERS, FileKind
 from tunnelmark.plan.profiles import JOIN
 from tunnelmark.record import arm_programs
 from tunnelmark.record.arm_programs import VERSION
@@ -86,7 +86,7 @@ def _quiet(value: Any) -> Any:
     return [_quiet(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
-def _file(inputs: Path, kind: Kind, name: str) -> dict[str, Any]:
+def _file(inputs: Path, kind: FileKind, name: str) -> dict[str, Any]:
     return _toml(inputs / FOLDERS[kind] / f"{name}.toml")
 
 

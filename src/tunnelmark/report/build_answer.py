@@ -9,7 +9,7 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
-from tunnelmark.analyse.build_change import BuildChange, BuildVerdict, Outcome, more_needed, reason
+from tunnelmark.analyse.build_change import BuildChange, BuildOutcome, BuildVerdict, more_needed, reason
 from tunnelmark.analyse.margins import SECONDS
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.plan.study_arms import NEW, OLD, OLD_AGAIN
@@ -27,7 +27,7 @@ WORKLOADS_BLIND = (
     "Only what these workloads do was seen ({names}): not other packet sizes, connecting, many peers, or hours."
 )
 
-_MARKS: dict[Outcome, str] = {"slower": "🔴", "faster": "🟢", "no change": "🟢", "undecided": "🟡"}
+_MARKS: dict[BuildOutcome, str] = {"slower": "🔴", "faster": "🟢", "no change": "🟢", "undecided": "🟡"}
 _HEAD = ("metric", f"{OLD}, median", f"{NEW}, median", f"{NEW} / {OLD}, by block", "verdict")
 
 

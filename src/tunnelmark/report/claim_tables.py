@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tunnelmark.claims.model import OUTCOMES, ClaimsFile, Effect, Judged, Outcome, Statement
+from tunnelmark.claims.model import OUTCOMES, ClaimOutcome, ClaimsFile, Effect, Judged, Statement
 from tunnelmark.report import claim_figures
 
-SIGNS: dict[Outcome, str] = {"held": "✓", "did not hold": "✗", "undecided": "?", "not testable": "–"}
+SIGNS: dict[ClaimOutcome, str] = {"held": "✓", "did not hold": "✗", "undecided": "?", "not testable": "–"}
 
 LEGEND = (
     "✓ held: the 95 % interval of each of its effects lies inside of what the claim allows. ✗ did not hold: an interval lies outside of it. "
@@ -33,7 +33,7 @@ class ClaimLine:
     printed: str
     allowed: str
     found: str
-    outcome: Outcome
+    outcome: ClaimOutcome
 
     @property
     def sign(self) -> str:
@@ -81,7 +81,7 @@ def _came_out(judged: Sequence[Judged]) -> str:
     return ", ".join(parts) + (" here" if counts["not testable"] else "")
 
 
-def by_outcome(claims: ClaimsFile, judged: Sequence[Judged]) -> list[tuple[Outcome, list[ClaimLine]]]:
+def by_outcome(claims: ClaimsFile, judged: Sequence[Judged]) -> list[tuple[ClaimOutcome, list[ClaimLine]]]:
     """The rows of each verdict, in the order of `OUTCOMES`; a verdict that no claim has is left out."""
     rows = lines(claims, judged)
     return [(each, found) for each in OUTCOMES if (found := [row for row in rows if row.outcome == each])]

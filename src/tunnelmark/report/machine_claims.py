@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tunnelmark.claims.across_machines import MachineVerdicts, OnMachines
-from tunnelmark.claims.model import OUTCOMES, Outcome
+from tunnelmark.claims.model import OUTCOMES, ClaimOutcome
 from tunnelmark.report import claim_tables
 from tunnelmark.report.formatting import listed
 
@@ -28,7 +28,7 @@ class MachineClaimLine:
     allowed: str
     machines: str
     together: str
-    outcome: Outcome
+    outcome: ClaimOutcome
 
 
 def lines(found: MachineVerdicts) -> tuple[MachineClaimLine, ...]:

@@ -12,9 +12,9 @@ from tunnelmark.analyse.pairing import setting_of
 from tunnelmark.plan.profiles import JOIN
 from tunnelmark.report import formatting, queries
 
-Outcome = Literal["direct", "relayed", "both", "none", "unknown"]
+PathFound = Literal["direct", "relayed", "both", "none", "unknown"]
 
-WORDS: Mapping[Outcome, str] = {
+WORDS: Mapping[PathFound, str] = {
     "direct": "direct",
     "relayed": "relayed",
     "both": "direct and relayed",
@@ -41,7 +41,7 @@ class FoundPath:
     there was a path, "" if in all or in none. `some`: in how many of them it went directly, if not in all.
     """
 
-    outcome: Outcome
+    outcome: PathFound
     seconds: float | None = None
     tcp: bool = False
     tried: str = ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tunnelmark.analyse.model import Analysis
-from tunnelmark.claims.model import OUTCOMES, Outcome
+from tunnelmark.claims.model import OUTCOMES, ClaimOutcome
 from tunnelmark.claims.originals import NOT_STATED, TOPICS, SourceDifference, Topic
 from tunnelmark.claims.reach import cells_of
 from tunnelmark.claims.verdicts import Verdicts
@@ -45,7 +45,7 @@ class Repetition:
     short: str
     source: str
     part: str
-    counts: tuple[tuple[Outcome, int], ...]
+    counts: tuple[tuple[ClaimOutcome, int], ...]
     rows: tuple[tuple[str, str, str], ...]
     otherwise: tuple[tuple[str, tuple[str, ...]], ...]
 

@@ -16,7 +16,7 @@ from tunnelmark.errors import DaemonDied, LabError, NodeGone, NotReady, SetupFai
 from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.node import Exit, Process
 from tunnelmark.model import steps
-from tunnelmark.model.steps import Condition, Daemon
+from tunnelmark.model.steps import Daemon, ReadyWhen
 from tunnelmark.run.background import background
 
 PAUSE = 0.005  # seconds between two looks at something that does not report its changes
@@ -143,7 +143,7 @@ def _died(daemon: Daemon, end: Exit) -> DaemonDied:
     )
 
 
-def plain(condition: Condition) -> Mapping[str, Any]:
+def plain(condition: ReadyWhen) -> Mapping[str, Any]:
     """Convert a driver's condition to the form that the lab's agents take (see `lab.server.conditions`).
 
     Raises LabError for `LogMatch`, which agents do not know.

@@ -13,7 +13,7 @@ from tunnelmark.errors import LabError, NodeGone, WorkloadFailed
 from tunnelmark.host.programs import path_of
 from tunnelmark.lab.labs import Lab
 from tunnelmark.lab.node import Process
-from tunnelmark.model.steps import Command, CommandSucceeds, Condition, CopyFile, LogMatch
+from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, LogMatch, ReadyWhen
 from tunnelmark.run.background import background
 from tunnelmark.run.collectors import traffic_path
 from tunnelmark.run.deploy import RunningDeployment, plain
@@ -187,7 +187,7 @@ class WorkloadRunner:
             f"the server {server.name} never became ready: {why}{': ' + said if said else ''}", hint=_LATE
         )
 
-    async def _holds(self, server: Program, condition: Condition | CommandSucceeds) -> None:
+    async def _holds(self, server: Program, condition: ReadyWhen | CommandSucceeds) -> None:
         match condition:
             case LogMatch(pattern):
                 files = (self._file(server), self._file(server, "err"))

@@ -2,7 +2,7 @@
 
 A driver starts nothing. It says which files each node has, which commands set the VPN up, which daemons keep running,
 and on which interface the overlay is. The run stage carries that out on the nodes of any backend. A step that must
-wait for another one waits for a `Condition`, never for a fixed time. Further facts on a VPN are in
+wait for another one waits for a `ReadyWhen`, never for a fixed time. Further facts on a VPN are in
 `data/matrix/NAME.toml`.
 """
 
@@ -16,7 +16,7 @@ from typing import Generic
 
 from tunnelmark.host.programs import Requirement
 from tunnelmark.model.options import Options, OptionsT
-from tunnelmark.model.steps import Command, CommandSucceeds, Condition, Daemon, File, Step
+from tunnelmark.model.steps import Command, CommandSucceeds, Daemon, File, ReadyWhen, Step
 
 LONGEST_INTERFACE = 15  # bytes of an interface's name: IFNAMSIZ in <linux/if.h> less the final zero
 OVERLAY = "10.60.0.0/24"  # the overlay's IPv4 prefix wherever a VPN lets us choose; no underlay uses it
@@ -80,7 +80,7 @@ class MeshNode:
         self,
         name: str,
         *argv: str,
-        ready: Condition | None = None,
+        ready: ReadyWhen | None = None,
         env: Mapping[str, str] | None = None,
         control: bool = False,
     ) -> Daemon:

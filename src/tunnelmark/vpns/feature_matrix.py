@@ -20,8 +20,8 @@ from tunnelmark.model.features import Fact
 if TYPE_CHECKING:
     from tunnelmark.vpns.base import Driver
 
-Group = Literal["choosing", "design", "measured"]
-Verdict = Literal["yes", "partly", "no"]
+FeatureGroup = Literal["choosing", "design", "measured"]
+FeatureVerdict = Literal["yes", "partly", "no"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Criterion:
     key: str
     title: str
     question: str
-    group: Group
+    group: FeatureGroup
 
 
 CRITERIA: tuple[Criterion, ...] = (
@@ -119,10 +119,10 @@ def rows(
     return tuple(found)
 
 
-def verdict(value: str) -> Verdict | None:
+def verdict(value: str) -> FeatureVerdict | None:
     """Return the verdict (yes, partly or no) with which a cell begins; None if it begins with another word."""
     first = re.split(r"[ ,:;]", value, maxsplit=1)[0].lower()
-    return next((word for word in get_args(Verdict) if word == first), None)
+    return next((word for word in get_args(FeatureVerdict) if word == first), None)
 
 
 def brief(value: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Condition, File, Interface, TcpPort, UdpPort
+from tunnelmark.model.steps import File, Interface, ReadyWhen, TcpPort, UdpPort
 from tunnelmark.vpns.base import Deployment, Driver, Mesh, MeshNode
 
 INTERFACE = "gvpe0"
-READY: dict[str, Condition] = {"udp": UdpPort(655), "tcp": TcpPort(655), "rawip": Interface(INTERFACE)}
+READY: dict[str, ReadyWhen] = {"udp": UdpPort(655), "tcp": TcpPort(655), "rawip": Interface(INTERFACE)}
 
 
 class GvpeOptions(Options):

@@ -6,7 +6,7 @@ from importlib import resources
 from typing import Literal
 
 from tunnelmark.plan.new_files import module_name
-from tunnelmark.vpns.feature_matrix import CRITERIA, REQUIRED, Group
+from tunnelmark.vpns.feature_matrix import CRITERIA, REQUIRED, FeatureGroup
 
 _MODULES = ("base", "feature_matrix", "new_driver")  # names of this package that are not drivers
 _TEMPLATES = {"wireguard-go": "template.py.txt", "openvpn": "template_hub.py.txt"}
@@ -14,7 +14,7 @@ _TEMPLATES = {"wireguard-go": "template.py.txt", "openvpn": "template_hub.py.txt
 Like = Literal["wireguard-go", "openvpn"]
 """The templates by the VPN that each starts from: a full mesh set up by commands, or clients of one server."""
 
-_ASKED: tuple[Group, ...] = ("choosing", "design")
+_ASKED: tuple[FeatureGroup, ...] = ("choosing", "design")
 _HOW = {"choosing": "yes, partly or no: the detail", "design": "in a few words"}
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 from tunnelmark.workloads._events import PAIRS, Fault, FaultKind
 from tunnelmark.workloads.base import ENDINGS, Event, EventKind
 
-Place = Literal["source", "target", "relay", "all"]
+EventTarget = Literal["source", "target", "relay", "all"]
 
 AT_ONCE: tuple[FaultKind, ...] = ("restart", "restart-fresh", "restart-control", "nat-rebinding")
 """Faults that are over at once, unless they are listed with an outage."""
@@ -28,7 +28,7 @@ class Scheduled:
 
     at: float
     event: FaultKind
-    node: Place
+    node: EventTarget
     outage: float
 
     def events(self, node: str, begun: float) -> tuple[Event, ...]:
@@ -45,7 +45,7 @@ class Scheduled:
 def draw(
     seed: int,
     kinds: Sequence[FaultKind],
-    nodes: Sequence[Place],
+    nodes: Sequence[EventTarget],
     *,
     duration: float,
     every: float,

@@ -16,7 +16,7 @@ from typing import Generic, Literal
 from tunnelmark.host.programs import Requirement
 from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.model.options import Options, OptionsT
-from tunnelmark.model.steps import Command, CommandSucceeds, Condition, CopyFile, File
+from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, File, ReadyWhen
 
 FOLDER = PurePosixPath("/run/workload")
 
@@ -99,7 +99,7 @@ class Program:
     argv: tuple[str, ...]
     """The command and its arguments."""
 
-    ready: Condition | CommandSucceeds | None = None
+    ready: ReadyWhen | CommandSucceeds | None = None
     """The condition that must hold before the next program starts, such as a port that listens.
 
     `LogMatch` searches the program's own output. None: the next program starts at once.

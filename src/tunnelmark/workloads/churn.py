@@ -20,7 +20,7 @@ from tunnelmark.plan.fields import DurationText, MomentText
 from tunnelmark.units import Duration
 from tunnelmark.workloads import _gaps, _paths, _probe, _schedule, _stream
 from tunnelmark.workloads._events import FaultKind
-from tunnelmark.workloads._schedule import AT_ONCE, Place, Scheduled
+from tunnelmark.workloads._schedule import AT_ONCE, EventTarget, Scheduled
 from tunnelmark.workloads._stream import BEFORE
 from tunnelmark.workloads.base import (
     ANSWERED,
@@ -49,7 +49,7 @@ class ListedEvent(Options):
 
     at: MomentText
     event: FaultKind
-    node: Place = "target"
+    node: EventTarget = "target"
     outage: DurationText | None = None
 
     @model_validator(mode="after")
@@ -112,7 +112,7 @@ class ChurnOptions(Options):
         """All events in the order in which they happen."""
         if self.schedule:
             return tuple(self._scheduled(one) for one in self.schedule)
-        nodes: tuple[Place, ...] = ("source", "target") if self.node == "both" else (self.node,)
+        nodes: tuple[EventTarget, ...] = ("source", "target") if self.node == "both" else (self.node,)
         return _schedule.draw(
             self.seed,
             self.events,

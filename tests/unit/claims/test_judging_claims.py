@@ -7,7 +7,7 @@ import pytest
 
 from tunnelmark.analyse.intervals import LEVEL, LEVEL_UNTIL_PRECISE
 from tunnelmark.claims.judging import judge
-from tunnelmark.claims.model import OVER_BLOCKS, Apart, Cell, CellValues, Claim, Judged, Outcome, Statement
+from tunnelmark.claims.model import OVER_BLOCKS, Apart, Cell, CellValues, Claim, ClaimOutcome, Judged, Statement
 
 ONE, OTHER = Cell("tcp", "base", "X"), Cell("tcp", "base", "Y")
 
@@ -51,7 +51,7 @@ def verdict(claim: Claim, x: list[float], y: list[float], *, paired: bool = True
     ],
 )
 def test_an_interval_inside_of_the_range_shows_a_claim_and_one_outside_refutes_it(
-    low: float | None, high: float | None, expected: Outcome
+    low: float | None, high: float | None, expected: ClaimOutcome
 ) -> None:
     found = verdict(ratio(low, high), [49, 50, 51, 50, 50], [100, 100, 100, 101, 99])
     assert found.outcome == expected
@@ -125,7 +125,7 @@ def test_a_claim_of_many_statements_is_seldom_refuted_by_chance() -> None:
     ids=["apart", "alike", "scattered", "too few"],
 )
 def test_that_runs_cannot_be_told_apart_needs_evidence_too(
-    x: list[float], y: list[float], differ: Outcome, alike: Outcome
+    x: list[float], y: list[float], differ: ClaimOutcome, alike: ClaimOutcome
 ) -> None:
     for said, outcome in ((True, differ), (False, alike)):
         claim = Claim("c", "tab 1", "x and y", (Apart(ONE, OTHER, said),))
@@ -142,7 +142,7 @@ SCATTERED = [94.2, 97.1, 102.9, 105.8], [94.2, 97.1, 102.9, 105.8]
 @pytest.mark.parametrize(("level", "expected"), [(LEVEL, "held"), (LEVEL_UNTIL_PRECISE, "undecided")])
 @pytest.mark.parametrize(("runs", "differ"), [(RANKED, True), (SCATTERED, False)], ids=["apart", "alike"])
 def test_runs_are_told_apart_by_the_level_of_a_run_that_ends_when_it_is_precise(
-    runs: tuple[list[float], list[float]], differ: bool, level: float, expected: Outcome
+    runs: tuple[list[float], list[float]], differ: bool, level: float, expected: ClaimOutcome
 ) -> None:
     claim = Claim("c", "tab 1", "x and y", (Apart(ONE, OTHER, differ),))
     assert judge(claim, Drawn(dict(zip((ONE, OTHER), runs, strict=True)), paired=False), level).outcome == expected
@@ -150,7 +150,7 @@ def test_runs_are_told_apart_by_the_level_of_a_run_that_ends_when_it_is_precise(
 
 @pytest.mark.parametrize(("level", "expected"), [(LEVEL, "held"), (LEVEL_UNTIL_PRECISE, "undecided")])
 def test_a_share_is_held_against_the_level_of_a_run_that_ends_when_it_is_precise(
-    level: float, expected: Outcome
+    level: float, expected: ClaimOutcome
 ) -> None:
     """Six of six show 54.1 % at 5 %, and 51.0 % at 3.5 %."""
 

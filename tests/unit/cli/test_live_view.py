@@ -16,7 +16,7 @@ from tunnelmark import registry
 from tunnelmark.analyse.so_far import EffectsSoFar
 from tunnelmark.cli.live_view import LiveState, LiveView, region
 from tunnelmark.cli.progress import RunProgress
-from tunnelmark.cli.progress_events import Event, TimeLeft, TrialEvent
+from tunnelmark.cli.progress_events import ProgressEvent, TimeLeft, TrialEvent
 from tunnelmark.cli.progress_views import ProgressView
 from tunnelmark.model.attempt import Attempt, Failure
 from tunnelmark.plan.files import Files
@@ -42,9 +42,9 @@ class Kept(ProgressView):
         self.now = 0.0
         self.time = TimeLeft(lambda: self.now)
         self.state = LiveState()
-        self.events: list[Event] = []
+        self.events: list[ProgressEvent] = []
 
-    def show(self, event: Event) -> None:
+    def show(self, event: ProgressEvent) -> None:
         self.events.append(event)
         self.state.take(event)
 

@@ -17,7 +17,7 @@ from tunnelmark import cli, registry
 from tunnelmark.analyse.so_far import EffectsSoFar
 from tunnelmark.cli.live_view import LiveView
 from tunnelmark.cli.progress import RunProgress
-from tunnelmark.cli.progress_events import KINDS, EndEvent, Event, RatioEvent, line, read
+from tunnelmark.cli.progress_events import KINDS, EndEvent, ProgressEvent, RatioEvent, line, read
 from tunnelmark.cli.progress_options import view
 from tunnelmark.cli.progress_views import GuestLines, GuestView, JsonView, LineView, ProgressView
 from tunnelmark.cli.run_options import RunOptions
@@ -80,9 +80,9 @@ def test_what_a_guest_tells_arrives_on_the_host_and_its_other_lines_stay_text(mo
     class Keeps(ProgressView):
         def __init__(self) -> None:
             super().__init__()
-            self.events: list[Event] = []
+            self.events: list[ProgressEvent] = []
 
-        def show(self, event: Event) -> None:
+        def show(self, event: ProgressEvent) -> None:
             self.events.append(event)
 
     guest, here, there = io.StringIO(), Keeps(), Keeps()
@@ -98,7 +98,7 @@ def test_what_a_guest_tells_arrives_on_the_host_and_its_other_lines_stay_text(mo
 
 
 @pytest.mark.parametrize("event", [EndEvent("results/ä b", 2, 'an "error"\nof two lines')])
-def test_an_event_is_the_same_when_it_was_read(event: Event):
+def test_an_event_is_the_same_when_it_was_read(event: ProgressEvent):
     assert "\n" not in line(event)
     assert read(line(event)) == event
 

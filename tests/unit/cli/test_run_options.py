@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tunnelmark import cli
 from tunnelmark.cli import binary_overrides, run_options
 from tunnelmark.cli.enough_options import Asked
-from tunnelmark.cli.run_options import RunOptions, StudyLength
+from tunnelmark.cli.run_options import LengthOptions, RunOptions
 from tunnelmark.host.keep_awake import VARIABLE
 from tunnelmark.host.programs import NAMED_VARIABLE
 from tunnelmark.plan.enough import Enough
@@ -23,14 +23,14 @@ from tunnelmark.units import Share
 HOSTS = [(1, "h1"), (2, "h2")]
 
 
-def stated(*arguments: str, several: bool = False) -> tuple[RunOptions, StudyLength]:
+def stated(*arguments: str, several: bool = False) -> tuple[RunOptions, LengthOptions]:
     """What a command with these options is given."""
-    found: list[tuple[RunOptions, StudyLength]] = []
+    found: list[tuple[RunOptions, LengthOptions]] = []
 
     @click.command()
     @run_options.length(blocks="", seed="")
     @run_options.options(several=several)
-    def command(options: RunOptions, length: StudyLength) -> None:
+    def command(options: RunOptions, length: LengthOptions) -> None:
         found.append((options, length))
 
     done = CliRunner().invoke(command, arguments, env={"TUNNELMARK_MEASURE": "", "TUNNELMARK_NO_WAIT": ""})
@@ -40,7 +40,7 @@ def stated(*arguments: str, several: bool = False) -> tuple[RunOptions, StudyLen
 
 @pytest.mark.parametrize("several", [False, True])
 def test_without_options_nothing_is_changed(several: bool):
-    assert stated(several=several) == (RunOptions(), StudyLength())
+    assert stated(several=several) == (RunOptions(), LengthOptions())
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -50,7 +50,7 @@ def test_each_option_is_where_it_is_asked_for(several: bool):
         *("--profile-stacks", "--no-repeat", "--no-wait", "--no-measure"),
         several=several,
     )
-    assert length == StudyLength(3, 9, smoke=True, full=True)
+    assert length == LengthOptions(3, 9, smoke=True, full=True)
     assert options.watched() == ("cpu", "tcp")
     assert (options.profile_stacks, options.repeat, options.wait, options.measure_first) == (True, False, False, False)
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from tunnelmark import cli, registry
 from tunnelmark.cli import link_capacities, spread
-from tunnelmark.cli.cluster_options import Where
+from tunnelmark.cli.cluster_options import BlockTarget
 from tunnelmark.cli.run_options import RunOptions
 from tunnelmark.cluster.tasks import HOST, BlockDone, WorkerFacts, programs_hash, study_of, task_of
 from tunnelmark.errors import UsageError
@@ -24,7 +24,7 @@ from tunnelmark.units import Rate
 from unit.gathered_blocks import block
 
 CONSOLE = Console(quiet=True)
-THREE = Where(local=3)
+THREE = BlockTarget(local=3)
 
 
 def study() -> Study:

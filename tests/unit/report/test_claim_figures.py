@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tunnelmark.claims import reading
-from tunnelmark.claims.model import Cell, Effect, Scale, Statement
+from tunnelmark.claims.model import Cell, Effect, EffectScale, Statement
 from tunnelmark.report import claim_figures
 
 CASCADE = reading.find("cascade")
 
 
 def of(
-    scale: Scale, *terms: tuple[str, str, str, int], low: float | None = 1.0, high: float | None = None
+    scale: EffectScale, *terms: tuple[str, str, str, int], low: float | None = 1.0, high: float | None = None
 ) -> Statement:
     return Statement(tuple((Cell(*names), power) for *names, power in terms), scale, low, high, 1.25)
 

@@ -17,7 +17,7 @@ from tunnelmark.analyse.link.processes import Flags, Floats, in_time
 from tunnelmark.analyse.link.simulation import Fates, simulate
 from tunnelmark.analyse.link.statistics import PROPERTIES, ProbeRow, Property, distance, statistics
 from tunnelmark.model.probe_plan import HEADERS, SIZE
-from tunnelmark.plan.impairments import Bursts, Direction, Model
+from tunnelmark.plan.impairments import Bursts, Direction, LinkModel
 from tunnelmark.plan.model import Profile
 
 SPREADS = 4.5
@@ -122,7 +122,7 @@ class Expected:
 
 
 def expect(
-    model: Model,
+    model: LinkModel,
     direction: Direction,
     sent: Floats,
     *,
@@ -162,7 +162,7 @@ def expect(
 
 
 def simulated(
-    model: Model,
+    model: LinkModel,
     truth: Direction,
     stated: Direction,
     sent: Floats,

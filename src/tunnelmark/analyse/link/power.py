@@ -19,7 +19,7 @@ from tunnelmark.analyse.link.processes import Floats
 from tunnelmark.analyse.link.simulation import keeps_order
 from tunnelmark.analyse.link.text import verdict
 from tunnelmark.model.probe_plan import Pace
-from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, Loss, Model
+from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, LinkModel, Loss
 from tunnelmark.plan.model import Profile
 from tunnelmark.plan.struck import SELDOM, skipping
 from tunnelmark.record.link_check import LinkLine, LinkPart
@@ -65,7 +65,7 @@ class WrongLinkLooks:
         return sum(not judged.isdisjoint(each) for each in self.looks) / len(self.looks)
 
 
-def wrongs(way: Direction, model: Model) -> Iterator[WrongLink]:
+def wrongs(way: Direction, model: LinkModel) -> Iterator[WrongLink]:
     """Yield the wrong links that a look at this direction should find.
 
     A part that does nothing in the profile has none: netem's jitter behind a rate of its own keeps the order, and its correlation
@@ -96,7 +96,7 @@ def wrongs(way: Direction, model: Model) -> Iterator[WrongLink]:
         yield WrongLink("cuts", "no cut", replace(way, blackouts=(), schedule=None))
 
 
-def _orders(way: Direction, model: Model) -> Iterator[WrongLink]:
+def _orders(way: Direction, model: LinkModel) -> Iterator[WrongLink]:
     skips = way.reordering is not None and (skipping(way.reordering, model) or 1.0) >= SELDOM
     passes = not keeps_order(way, model)
     kept = replace(way.jitter, keep_order=True) if way.jitter is not None else None
@@ -126,7 +126,7 @@ def _doubled(loss: Loss) -> Loss | None:
 
 @cache
 def finds(
-    model: Model,
+    model: LinkModel,
     way: Direction,
     serial: float,
     count: int,
@@ -155,7 +155,7 @@ def moments(count: int, interval: float) -> Floats:
 
 def looks_at(
     truth: Direction,
-    model: Model,
+    model: LinkModel,
     way: Direction,
     serial: float,
     sent: Floats,

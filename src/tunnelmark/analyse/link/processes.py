@@ -7,12 +7,9 @@ the emulator but the definition (docs/emulator.md).
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from tunnelmark.analyse.link.statistics import Flags, Floats
 from tunnelmark.plan.impairments import Blackout, Bursts, Direction
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 def in_time(way: Direction) -> bool:

@@ -23,8 +23,8 @@ from tunnelmark.plan.impairments import (
     FourState,
     GilbertElliott,
     Jitter,
+    LinkModel,
     Loss,
-    Model,
     Pattern,
     Reordering,
 )
@@ -54,7 +54,7 @@ class Fates:
 
 def simulate(
     way: Direction,
-    model: Model,
+    model: LinkModel,
     times: Floats,
     *,
     runs: int,
@@ -109,7 +109,7 @@ def _segments(way: Direction, times: Floats) -> Iterator[tuple[Direction, slice,
             yield stages, slice(int(first), int(last)), down
 
 
-def keeps_order(way: Direction, model: Model) -> bool:
+def keeps_order(way: Direction, model: LinkModel) -> bool:
     """Whether jitter never reorders packets: there is none, it keeps the order, or netem's own rate keeps it.
 
     At netem's own rate, each packet begins after the one before it.
@@ -120,7 +120,7 @@ def keeps_order(way: Direction, model: Model) -> bool:
 
 def _segment(
     way: Direction,
-    model: Model,
+    model: LinkModel,
     times: Floats,
     random: np.random.Generator,
     runs: int,
@@ -151,7 +151,9 @@ def _segment(
     return lost, duplicated, corrupted, own
 
 
-def _strikes(chance: Chance | Reordering, model: Model, shape: tuple[int, int], random: np.random.Generator) -> Flags:
+def _strikes(
+    chance: Chance | Reordering, model: LinkModel, shape: tuple[int, int], random: np.random.Generator
+) -> Flags:
     p, c = float(chance.probability), float(chance.correlation)
     uniform = random.random(shape)
     if c == 0:
@@ -168,7 +170,12 @@ def _strikes(chance: Chance | Reordering, model: Model, shape: tuple[int, int], 
 
 
 def _lost(
-    loss: Loss, model: Model, times: Floats, shape: tuple[int, int], random: np.random.Generator, along: _Along | None
+    loss: Loss,
+    model: LinkModel,
+    times: Floats,
+    shape: tuple[int, int],
+    random: np.random.Generator,
+    along: _Along | None,
 ) -> Flags:
     match loss:
         case Chance():
@@ -221,7 +228,7 @@ def _pattern(pattern: str, repeat: bool, shape: tuple[int, int]) -> Flags:
     return np.broadcast_to(row, shape).copy()
 
 
-def _skipped(reordering: Reordering, model: Model, shape: tuple[int, int], random: np.random.Generator) -> Flags:
+def _skipped(reordering: Reordering, model: LinkModel, shape: tuple[int, int], random: np.random.Generator) -> Flags:
     strikes = _strikes(reordering, model, shape, random)
     if reordering.gap == 1:
         return strikes
@@ -234,7 +241,7 @@ def _skipped(reordering: Reordering, model: Model, shape: tuple[int, int], rando
 
 def _jitter(
     jitter: Jitter,
-    model: Model,
+    model: LinkModel,
     times: Floats,
     shape: tuple[int, int],
     random: np.random.Generator,

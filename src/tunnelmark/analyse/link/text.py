@@ -99,7 +99,7 @@ def verdict(line: LinkLine) -> PartVerdict:
     return "not tested" if line.ok is None else "shown" if line.ok else "outside"
 
 
-Place = tuple[str, str, str, str]
+PartOfLink = tuple[str, str, str, str]
 """A part of a profile in one direction on a topology, by names: `profile, topology, way, part`."""
 
 
@@ -108,8 +108,8 @@ def untested(checks: Iterable[LinkCheck], counted: Iterable[tuple[str, str, Link
 
     Looks of earlier versions have no parts: of these, each line that is judged or states something counts as a part.
     """
-    tested: set[Place] = set()
-    reasons: dict[Place, str] = {}
+    tested: set[PartOfLink] = set()
+    reasons: dict[PartOfLink, str] = {}
     told = [
         ((check.profile, check.topology, part.way, part.name), part.verdict, part.why)
         for check in checks

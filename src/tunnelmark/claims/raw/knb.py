@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import fmean
 
 from tunnelmark.claims.model import Cell, ClaimsFile
-from tunnelmark.claims.raw.raw_values import RawCell, RawRun, RawValues, Statistic, at, check_unit, number, read_json
+from tunnelmark.claims.raw.raw_values import RawCell, RawRun, RawStatistic, RawValues, at, check_unit, number, read_json
 from tunnelmark.errors import StoreError, UsageError
 
 PLANNED = {"native": 100}
@@ -31,7 +31,7 @@ _REQUESTS_RANKED = (
 )
 
 _NAME = re.compile(r"-loss(\d+)p-delay(\d+)(?:ms)?$")
-_UNITS: dict[str, tuple[str, Statistic]] = {
+_UNITS: dict[str, tuple[str, RawStatistic]] = {
     "": ("Mbit/s", "mean"),
     "-sd": ("Mbit/s", "deviation"),
     "-cpu": ("% of four cores", "mean"),

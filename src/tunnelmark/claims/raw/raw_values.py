@@ -16,7 +16,7 @@ from tunnelmark.errors import StoreError, UsageError
 Number = Callable[[object, Path], float]
 """A function that reads a number from the content of a JSON file, and raises StoreError if there is none."""
 
-Statistic = Literal["mean", "sum", "median", "least", "largest", "deviation"]
+RawStatistic = Literal["mean", "sum", "median", "least", "largest", "deviation"]
 """How a source makes one figure of the runs of a cell; `deviation` is the standard deviation of a sample."""
 
 
@@ -45,7 +45,7 @@ class RawCell:
 
     runs: tuple[RawRun, ...]
     planned: int
-    statistic: Statistic = "mean"
+    statistic: RawStatistic = "mean"
     readings: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -84,7 +84,7 @@ class RawValues:
         self.design = tuple(design)
 
     def of(self, cell: Cell) -> CellValues | None:
-        """Return a cell's values by run, in the source's unit (one value, if its figure is no mean); None if none."""
+        """Return a cell's values by run, in the source's unit (one value, if its figure is not a mean); None without any."""
         found = self.cells.get(cell)
         if found is None or found.figure is None:
             return None
@@ -136,7 +136,7 @@ class RawValues:
         )
 
 
-def combined(values: Sequence[float], statistic: Statistic) -> float | None:
+def combined(values: Sequence[float], statistic: RawStatistic) -> float | None:
     """Combine values into one figure; None if there are too few."""
     if len(values) < (2 if statistic == "deviation" else 1):
         return None

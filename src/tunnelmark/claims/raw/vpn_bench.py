@@ -18,8 +18,8 @@ from tunnelmark.claims.raw.raw_values import (
     Number,
     RawCell,
     RawRun,
+    RawStatistic,
     RawValues,
-    Statistic,
     at,
     by_path,
     check_unit,
@@ -48,8 +48,8 @@ class _Figure:
     file: str
     get: Number
     unit: str
-    statistic: Statistic = "mean"
-    others: Mapping[str, tuple[Number, Statistic]] = field(default_factory=dict)
+    statistic: RawStatistic = "mean"
+    others: Mapping[str, tuple[Number, RawStatistic]] = field(default_factory=dict)
 
 
 def _both_ways(data: object, file: Path) -> float:
@@ -119,7 +119,7 @@ _SUCCESS = {
     "nix-success": "nix_cache",
 }
 
-_REBOOTS: dict[str, Statistic] = {
+_REBOOTS: dict[str, RawStatistic] = {
     "reboot": "mean",
     "reboot-first": "least",
     "reboot-middle": "median",
