@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tunnelmark.analyse.link.path import LinkPath
-from tunnelmark.analyse.link.processes import Flags, Floats, in_time
+from tunnelmark.analyse.link.processes import in_time
 from tunnelmark.analyse.link.simulation import Fates, simulate
-from tunnelmark.analyse.link.statistics import PROPERTIES, ProbeRow, Property, distance, statistics
+from tunnelmark.analyse.link.statistics import PROPERTIES, Flags, Floats, ProbeRow, Property, distance, statistics
 from tunnelmark.model.probe_plan import HEADERS, SIZE
 from tunnelmark.plan.impairments import Bursts, Direction, LinkModel
 from tunnelmark.plan.model import Profile

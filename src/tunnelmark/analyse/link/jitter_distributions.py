@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from tunnelmark.analyse.link.processes import Floats
+from tunnelmark.analyse.link.statistics import Floats
 from tunnelmark.plan.impairments import Distribution
 
 _PARETO = 3.0  # shape of netem's pareto distribution

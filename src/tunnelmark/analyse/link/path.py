@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tunnelmark.analyse.link.processes import GRID, Flags, Floats, in_time
+from tunnelmark.analyse.link.processes import GRID, in_time
+from tunnelmark.analyse.link.statistics import Flags, Floats
 from tunnelmark.model.probe_plan import Pace
 from tunnelmark.plan.blackouts import begun_at
 from tunnelmark.plan.impairments import Blackout, Bursts, Direction

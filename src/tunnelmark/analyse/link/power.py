@@ -15,8 +15,8 @@ import numpy as np
 
 from tunnelmark.analyse.link.expected import Expected, expect, serial_of, simulated
 from tunnelmark.analyse.link.path import MARGIN, LinkPath
-from tunnelmark.analyse.link.processes import Floats
 from tunnelmark.analyse.link.simulation import keeps_order
+from tunnelmark.analyse.link.statistics import Floats
 from tunnelmark.analyse.link.text import verdict
 from tunnelmark.model.probe_plan import Pace
 from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, LinkModel, Loss

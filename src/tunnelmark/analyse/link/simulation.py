@@ -15,7 +15,7 @@ import numpy as np
 from tunnelmark.analyse.link import processes
 from tunnelmark.analyse.link.jitter_distributions import latent_correlation, netem_jitter, quantile
 from tunnelmark.analyse.link.path import LinkPath
-from tunnelmark.analyse.link.processes import Flags, Floats
+from tunnelmark.analyse.link.statistics import Flags, Floats
 from tunnelmark.plan.impairments import (
     Bursts,
     Chance,
