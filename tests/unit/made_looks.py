@@ -6,8 +6,8 @@ from collections import deque
 
 import numpy as np
 
-from tunnelmark.analyse.link.processes import Floats
 from tunnelmark.analyse.link.simulation import simulate
+from tunnelmark.analyse.link.statistics import Floats
 from tunnelmark.model.observation import RECORDS, Flow, Observation
 from tunnelmark.model.probe_plan import HEADERS, Pace, Train
 from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Jitter, Reordering

@@ -9,9 +9,8 @@ import pytest
 
 from support.accuracy import DENSE, PERIOD, SPARSE, Look, Setting
 from support.verdicts import Line, dependence, distance, judge, law, summary
-from tunnelmark.analyse.link.processes import Floats
 from tunnelmark.analyse.link.simulation import simulate
-from tunnelmark.analyse.link.statistics import ProbeRow
+from tunnelmark.analyse.link.statistics import Floats, ProbeRow
 from tunnelmark.plan.impairments import Chance, Direction, GilbertElliott, Jitter, Reordering
 from tunnelmark.units import Duration, Share
 

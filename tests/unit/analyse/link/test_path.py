@@ -12,8 +12,9 @@ import pytest
 from tunnelmark.analyse.link import simulation
 from tunnelmark.analyse.link.judge import judge
 from tunnelmark.analyse.link.path import MARGIN, LinkPath, philox, telling_seed
-from tunnelmark.analyse.link.processes import Floats, wandering
+from tunnelmark.analyse.link.processes import wandering
 from tunnelmark.analyse.link.simulation import simulate
+from tunnelmark.analyse.link.statistics import Floats
 from tunnelmark.errors import MissingPart
 from tunnelmark.lab import emulator
 from tunnelmark.lab.emulator_config import configuration

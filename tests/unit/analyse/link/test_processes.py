@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tunnelmark.analyse.link import processes
+from tunnelmark.analyse.link import processes, statistics
 from tunnelmark.analyse.link.simulation import simulate
 from tunnelmark.plan.impairments import Blackout, Bursts, Direction, Jitter
 from tunnelmark.units import Duration, Share
 
-TIMES: processes.Floats = np.arange(2000, dtype=np.float64) * 1e-3
+TIMES: statistics.Floats = np.arange(2000, dtype=np.float64) * 1e-3
 
 
 def test_the_wandering_process_is_standard_normal_and_1_in_e_correlated_after_its_time():
@@ -25,7 +25,7 @@ def test_jitter_in_time_has_its_distribution_at_any_packet_rate():
     jitter = Jitter(Duration(0.004), "pareto", correlation_time=Duration(0.04))
     way = Direction(delay=Duration(0.008), jitter=jitter)
     for interval in (0.01, 0.0001):
-        times: processes.Floats = np.arange(1000, dtype=np.float64) * interval
+        times: statistics.Floats = np.arange(1000, dtype=np.float64) * interval
         delay = simulate(way, "stated", times, runs=2000, seed=1).delay
         assert delay[:, ::200].mean() == pytest.approx(0.008, rel=0.05)
         assert delay[:, ::200].std() == pytest.approx(0.004, rel=0.08)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tunnelmark.analyse.link.processes import Floats
 from tunnelmark.analyse.link.simulation import simulate
+from tunnelmark.analyse.link.statistics import Floats
 from tunnelmark.plan.impairments import (
     Blackout,
     Chance,
