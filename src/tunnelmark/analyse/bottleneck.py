@@ -207,9 +207,11 @@ def _cores(limits: Mapping[str, float], sender: str, ends: Iterable[str], other:
 
 
 def without_rest(limits: Mapping[str, float], end: str, other: float) -> float:
-    """Return the share of the time in which an end's core was busy, without the share that `other` work took.
+    """Return the share of the time (0 to 1) in which the core of an end was busy, without that of other work.
 
-    That share is not subtracted if the node used the core almost always, or waited for it the rest of the time.
+    `limits`: what was counted in the trial. `end`: `source` or `target`. `other`: the cores that other work used.
+    `other` is not subtracted if the node itself used the core for at least `MOSTLY` of the time, or used it or waited
+    for it for at least `CORE` of the time. A subtraction never leaves less than the own use.
     """
     own, waited, core = (limits.get(f"{what}_{end}", 0.0) for what in ("used", "waited", "core"))
     return core if own >= MOSTLY or own + waited >= CORE else max(own, core - other)

@@ -212,7 +212,11 @@ def spent(results: Results, now: float) -> float:
 
 
 def block_seconds(results: Results) -> float:
-    """Return the median of the seconds from a block's first start of an attempt to its last end; 0 without attempts."""
+    """Return the median duration of a block in seconds; 0 without any attempt.
+
+    A block lasts from the start of its first attempt to the end of its last. Of an even number of blocks, the longer of
+    the two in the middle counts.
+    """
     spans: dict[int, tuple[float, float]] = {}
     for row in results.trials:
         begun, ended = spans.get(row.block, (inf, -inf))

@@ -37,7 +37,12 @@ class UnitTwins:
 
 
 def judge_units(twins: Sequence[Twins]) -> UnitTwins:
-    """Every pair of twins by every primary metric, as one family."""
+    """Test whether any arm differs from its twin, the same arm measured under a second name.
+
+    All pairs by all primary metrics and conditions are one Bonferroni family at 5 %. "differs": at least one difference
+    is significant and more than negligible. "agrees": none is. "not judged": no arm was measured twice, or some pair
+    has too few units for an interval.
+    """
     if not twins:
         return UnitTwins(
             "not judged", "no arm was measured twice, so there is no measure of what is shown by chance alone"

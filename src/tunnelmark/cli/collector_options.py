@@ -48,5 +48,5 @@ def chosen(names: Sequence[str], catalogue: Catalogue) -> tuple[str, ...] | None
 
 
 def with_stacks(study: Study, asked: bool) -> Study:
-    """Return the study; if `asked` is true, with stacks recorded in addition to what it already watches."""
+    """Return the study with the collector `stacks` added for every trial if `asked` is true, otherwise unchanged."""
     return replace(study, watch=(*study.watch, STACKS)) if asked and STACKS not in study.watch else study

@@ -246,7 +246,10 @@ def _tell(study: Study, found: Sequence[Fitness], console: Console, who: str = "
 
 
 def instead(fit: Fitness, profile: Profile) -> str:
-    """Say what would fit: first settings that were tried and fit, then ones that do not depend on this machine."""
+    """Return a text that suggests settings for a link that the machine could not carry, joined with "; or ".
+
+    A setting that was tried and fits comes first. If no lower rate fills the link either, the text says why.
+    """
     offers, held = [], "filled" if fit.state == "short" else "in time"
     if fit.instead is not None:
         joined = profile.rate is None and fit.instead == _FAST_ETHERNET

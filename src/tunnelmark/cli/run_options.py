@@ -106,9 +106,10 @@ class RunOptions:
         return cluster_options.where(self.cluster, self.local, self.tls, self.hosts)
 
     def placed(self) -> RunOptions:
-        """These options with the guests or hosts that `--backend`, `--kernel` and `--inventory` name.
+        """Return a copy with `guests` and `on` set from `--backend`, `--kernel` and `--inventory`.
 
-        UsageError if these contradict each other.
+        `guests`: the kernels of the virtual machines. `on`: the inventory of the hosts. Raises UsageError if these
+        options or those of a cluster contradict each other, or if an option has no effect where the study runs.
         """
         chosen = inventory_options.chosen(self.backend, self.inventory)
         if chosen is not None and self.where:

@@ -57,7 +57,7 @@ def examine(vpns: Sequence[Requirement] = (), results: Path | None = None) -> tu
 
 
 def judge(found: Findings) -> tuple[Check, ...]:
-    """All checks on these findings, in the order in which they are shown. Pure."""
+    """Return all checks of the machine, judged from the findings, in the order in which they are displayed. Pure."""
     return (*_machine(found), *_kernel(found), *_guests(found), *_parts(found))
 
 

@@ -24,10 +24,14 @@ Whole = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Which cores belong to each node, to the `links` (the emulators and the middle node), and to the `command`.
+    """Which cores the nodes, the links and the command run on.
 
-    `asked` is the number of cores that a node should have. A machine with fewer than three cores has none to spare: the
-    links then use a node's core, and the command runs anywhere.
+    `nodes`: the cores of each node, by its name.
+    `links`: the cores of the emulators and the middle node.
+    `command`: the cores of the command; these are the links' cores if no whole processor core is left for it.
+    `asked`: the number of cores that each node should have.
+
+    With fewer than three cores, the links share a core with a node, and the command may use every core.
     """
 
     nodes: Mapping[str, tuple[int, ...]]

@@ -58,7 +58,10 @@ class Census:
 
 
 def thread(process: int) -> Thread | None:
-    """The thread with that process number; None if it is none of these, or has ended."""
+    """Return the kernel thread with this process number if it is ksoftirqd or a kworker bound to a core.
+
+    None otherwise, also if it has ended.
+    """
     return read(kernel_name(process))
 
 

@@ -57,7 +57,11 @@ class Files:
         return tuple(sorted(found | {name for each, name, _ in self.by_path if each == kind}))
 
     def find(self, kind: FileKind, name: str) -> Path:
-        """Return the path of the file of that name; UnknownName, with a hint (see `elsewhere`), if no folder has it."""
+        """Return the path of the study, profile or topology file (`kind`) with that name.
+
+        A file that was named by its path wins, then the first folder that has the name. Raises UnknownName, with a hint
+        (see `elsewhere`), if such a file does not exist.
+        """
         # Membership first: a name with a slash in it must not lead out of the folders.
         known = self.names(kind)
         if name not in known:

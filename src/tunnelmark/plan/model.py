@@ -186,7 +186,7 @@ class InnerNetwork:
 
     @property
     def title(self) -> str:
-        """The name of its kind, spelt as in its RFC."""
+        """The network's kind as its RFC spells it: `VXLAN` or `Geneve`."""
         return {"vxlan": "VXLAN", "geneve": "Geneve"}[self.kind]
 
     def __str__(self) -> str:
@@ -294,7 +294,10 @@ class Study:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One measured run of one cell, on a deployment of its own, in one block."""
+    """One measured run that a study plans: one arm with one profile, one topology and one workload (a cell).
+
+    It belongs to one block. The VPN is deployed afresh for each trial.
+    """
 
     position: int  # in the order of the run, from 0
     block: int  # from 1

@@ -136,7 +136,10 @@ class _Look:
 
     @property
     def started(self) -> int:
-        """The latest time at which the first link's emulator may have been started: its report may have come late."""
+        """An upper bound for the time at which the first link's emulator started, in nanoseconds of CLOCK_REALTIME.
+
+        It is exact if the report arrived at once; if the report came late, the emulator started earlier.
+        """
         return self.come - 1000 * int(self.reports[0]["elapsed_us"])
 
     def packets(self, target: str) -> int:

@@ -315,7 +315,7 @@ class Workload(Generic[OptionsT]):
     """Returns whether the workload searches for the highest rate that the path carries, whatever is lost meanwhile."""
 
     def metrics_with(self, options: OptionsT) -> tuple[Metric, ...]:
-        """Return the metrics that a reading with these options has."""
+        """Return the metrics reported with these options: `metrics`, unless `metrics_of` chooses them."""
         return self.metrics if self.metrics_of is None else self.metrics_of(options)
 
     @property

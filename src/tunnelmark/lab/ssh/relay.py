@@ -63,7 +63,11 @@ class _Node:
 
 
 class Relay:
-    """Serves one command until its input ends."""
+    """Carries requests and messages between a tunnelmark command on another machine and the lab on this host.
+
+    It also carries the contents of the files that programs on the nodes read and write. It serves until its standard
+    input is closed.
+    """
 
     def __init__(self, labs: LabClient, facts: Facts, collect: Collect, scratch: Path) -> None:
         self._labs, self._facts, self._collect = labs, facts, collect

@@ -33,7 +33,11 @@ async def choose() -> Accelerator:
 
 
 async def works() -> bool:
-    """Whether KVM runs a boot sector to its end, and about as fast as software emulation at least."""
+    """Return whether KVM runs a small boot sector to its end, in at most 4 times (`_SLOWER`) the time of
+    software emulation.
+
+    If software emulation fails, the limit is 10 seconds (`_PATIENCE`). Raises MissingPart if QEMU is not installed.
+    """
     emulated = await sector_time("tcg")
     most = _PATIENCE if emulated is None else _SLOWER * emulated
     return await sector_time("kvm", most) is not None
