@@ -11,7 +11,7 @@ from math import isfinite
 
 from tunnelmark.analyse.anchor_multiples import Headline, headlines
 from tunnelmark.analyse.bottleneck import apart_from_direct, bound_of
-from tunnelmark.analyse.model import JUDGED, Analysis, Interval, MetricCell, Ranking, Scenario
+from tunnelmark.analyse.model import JUDGED, Analysis, Comparison, Interval, MetricCell, Ranking, Scenario
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, queries, titles, travels
 
@@ -142,7 +142,19 @@ def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str
             return f"{'both' if len(front) == 2 else f'all {len(front)}'} {tie}: "
         return f"{'neither' if len(front) == 2 else f'none of the {len(front)}'} is shown to be ahead: "
     beaten = f"the {len(after)} others" if len(after) > NAMED else formatting.listed(after)
-    return f" {tie or 'are not shown to differ'}, and {beaten} {'is' if len(after) == 1 else 'are'} beaten: "
+    return f" {tie or 'are not shown to differ'}, and {beaten} {'is' if len(after) == 1 else 'are'} beaten{_by(pairs, front, after)}: "
+
+
+def _by(pairs: Sequence[Comparison], front: Sequence[str], after: Sequence[str]) -> str:
+    """Which of the arms in front are shown to be ahead of all that come after; "" if none is ahead of all of them.
+
+    An arm in front loses to none, so it is ahead of each arm from which it differs.
+    """
+    apart = {frozenset((one.arm, one.against)) for one in pairs if one.differs}
+    ahead = [arm for arm in front if all(frozenset((arm, other)) in apart for other in after)]
+    if len(ahead) == len(front):
+        return " by both" if len(front) == 2 else " by each of them"
+    return f" by {formatting.listed(ahead)}" if ahead else ""
 
 
 def _delays(analysis: Analysis, cells: Sequence[MetricCell]) -> list[str]:

@@ -79,6 +79,29 @@ def test_arms_that_are_equal_tie_and_those_that_are_beaten_are_named():
     assert "nebula" not in text.partition(" tie")[0]
 
 
+def test_arms_that_are_beaten_are_so_by_those_that_are_shown_to_be_ahead_of_them():
+    """As it was read: "nebula and tinc are not shown to differ, and openvpn is beaten", where tinc was not shown to beat it."""
+    found = judge(replace(TIED, arms=("direct", "direct-again", "nebula", "tinc", "openvpn"), blocks=8).results())
+    (ranking,) = (one for one in found.rankings if one.metric == "goodput")
+    assert "nebula" in {place.arm for place in ranking.places}
+
+    def after(*apart: tuple[str, str]) -> str:
+        pairs = tuple(
+            replace(one, differs={one.arm, one.against} in [set(pair) for pair in apart])
+            for one in found.pairs
+            if (one.setting, one.metric) == (ranking.setting, "goodput")
+        )
+        places = [
+            replace(place, first=2 if place.arm == "openvpn" else 1, last=3 if place.arm != "nebula" else 2)
+            for place in ranking.places
+        ]
+        seen = replace(found, pairs=pairs, rankings=(replace(ranking, places=tuple(places)),))
+        return said(seen, "TCP goodput").partition(":")[0].partition(", and ")[2]
+
+    assert after(("nebula", "openvpn")) == "openvpn is beaten by nebula"
+    assert after(("nebula", "openvpn"), ("tinc", "openvpn")) == "openvpn is beaten by both"
+
+
 def test_what_equals_direct_is_said_to_within_the_margin():
     text = said(judge(TIED.results()), "round-trip time, median")
     assert text.startswith("all 5 tie: equal to direct within 5 % (")
