@@ -53,7 +53,7 @@ def _not_carried(analysis: Analysis) -> list[str]:
         found = looked.get(profile.name, {"state": "fits"})
         if found["state"] != "fits":
             text = f"Under a full load without a VPN, before the run, {profile.name} was not kept: {found['said']}."
-            said.append(text + (f" A rate of {Rate(found['instead'])} was." if found["instead"] else ""))
+            said.append(text + (f" At {Rate(found['instead'])} it was kept." if found["instead"] else ""))
     return said
 
 

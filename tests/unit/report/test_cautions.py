@@ -25,7 +25,7 @@ def test_a_link_that_the_machine_did_not_carry_is_told_with_what_it_does():
     profile = Study().results().plan.profiles[0].name
     text = said({"links": {profile: LATE}})
     assert f"before the run, {profile} was not kept: one packet in a hundred left the emulator 11.27 ms late" in text
-    assert "A rate of 200 Mbit/s was." in text
+    assert "At 200 Mbit/s it was kept." in text
     assert "A rate" not in said({"links": {profile: LATE | {"instead": None}}})
 
 
