@@ -19,7 +19,7 @@ from rich.console import Console
 from tunnelmark import registry
 from tunnelmark.analyse.link_gate import reopened
 from tunnelmark.analyse.so_far import EffectsSoFar
-from tunnelmark.cli import interrupts, link_capacities, link_checks, other_work, output, progress, real_hosts, vm
+from tunnelmark.cli import interrupts, link_capacities, other_work, output, progress, real_hosts, run_links, vm
 from tunnelmark.cli.enough_blocks import Growth
 from tunnelmark.cli.measurement_lock import quiet
 from tunnelmark.cli.progress_events import EndEvent
@@ -195,7 +195,7 @@ async def measure(
     async with real_hosts.labs(on, node_cores=plan.study.cores) as labs:
         labs.watch()
         async with labs.lab(plan.study.topologies[0], plan.study.profiles[0]) as lab:
-            found = labs.record | await facts(lab) | link_checks.record(plan.study.profiles)
+            found = labs.record | await facts(lab) | run_links.record(plan.study.profiles)
             found |= {"backend": "vm"} if guest else {}
             if labs.here:
                 found["placement"] = cores.record(plan.study.topologies, plan.study.cores)
@@ -231,7 +231,7 @@ async def measure(
                 effects.add(row)
             tries = reopened(earlier, store.discard_unfinished(folder))
             calm = Quiescence(partial(listener.wait, "calm"), wanted=wait)
-            looked = link_checks.LinkChecks(
+            looked = run_links.RunLinks(
                 plan,
                 labs,
                 folder,
@@ -239,7 +239,7 @@ async def measure(
                 console,
                 calm,
                 scratch=scratch,
-                looks=link_checks.LOOKS if plan.study.attempts > 1 else 1,
+                looks=run_links.LOOKS if plan.study.attempts > 1 else 1,
                 watching=partial(listener.wait, "links"),
             )
             if sticks and guest is None:  # the lab server runs now: cores are awake as in trials
@@ -277,8 +277,8 @@ def require(plan: Plan, context: RunContext, console: Console) -> None:
         raise lacking[0]
     for missing in lacking:
         console.print(f"[yellow]warning:[/] a workload will fail: {missing.message} ({missing.hint})", soft_wrap=True)
-    link_checks.require(plan.study.profiles)
-    link_checks.require_rates(plan.study.profiles, [use.name for use in plan.study.workloads if context.searches(use)])
+    run_links.require(plan.study.profiles)
+    run_links.require_rates(plan.study.profiles, [use.name for use in plan.study.workloads if context.searches(use)])
     kernel_features.require({arm.inner.kind for arm in plan.study.arms if arm.inner is not None})
     if STACKS in plan.study.watch:
         stacks.require()

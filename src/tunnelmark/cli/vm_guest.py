@@ -81,13 +81,13 @@ def _study(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
 
 
 def _check_link(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
-    from tunnelmark.cli import link_capacities, link_checks
+    from tunnelmark.cli import link_capacities, run_links
     from tunnelmark.cli.link_command import verify
     from tunnelmark.record.store import move
 
     files = Files((place / "inputs",))
     profile, topology = load_profile(asked["profile"], files), load_topology(asked["topology"], files)
-    link_checks.require([profile])
+    run_links.require([profile])
     profile = link_capacities.closed_now(profile, topology, files)
     raw = _SCRATCH / "link-check"
     check = asyncio.run(verify(topology, profile, asked["probes"], asked["rate"], asked["seed"], raw))

@@ -71,7 +71,7 @@ def judge(
     yield LinkLine(way, "rate", "bit/s", stated, rate, rate - room, rate + room, found, ok, note)
     for line in _queue(way, direction, flow, records, found * frame / wire):
         # What keeps a train from its rate keeps it from filling the queue, also where it is faster than it arrived.
-        excuse = (why or _fell_behind(profile, flow, reports) or still) if line.ok is False else None
+        excuse = (why or _fell_behind(profile, flow, reports)) if line.ok is False else None
         yield replace(line, ok=None, note=f"not judged: {excuse}") if excuse else line
 
 

@@ -33,8 +33,7 @@ async def choose() -> Accelerator:
 
 
 async def works() -> bool:
-    """Return whether KVM runs a small boot sector to its end, in at most 4 times (`_SLOWER`) the time of
-    software emulation.
+    """Return whether KVM runs a boot sector to its end, in at most `_SLOWER` times the time of software emulation.
 
     If software emulation fails, the limit is 10 seconds (`_PATIENCE`). Raises MissingPart if QEMU is not installed.
     """

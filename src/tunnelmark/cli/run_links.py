@@ -86,7 +86,7 @@ def record(profiles: Iterable[Profile]) -> dict[str, Any]:
     return found
 
 
-class LinkChecks:
+class RunLinks:
     """The links of a run under way: looks at them, records every look, and knows which ones are not verified.
 
     If a look finds a link outside of its tolerance, another follows after a pause, because the machine may have disturbed the

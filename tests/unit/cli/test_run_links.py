@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from tunnelmark.analyse.link import judge
-from tunnelmark.cli import link_checks
+from tunnelmark.cli import run_links
 from tunnelmark.errors import LabError, UsageError
 from tunnelmark.lab.client import LabClient
 from tunnelmark.plan.files import Files
@@ -69,9 +69,9 @@ class Looked:
         async def calm() -> None:
             self.waits += 1
 
-        monkeypatch.setattr(link_checks, "observe", observe)
+        monkeypatch.setattr(run_links, "observe", observe)
         monkeypatch.setattr(judge, "judge", lambda _, seen, when, raw=(): replace(seen, when=when, raw=raw))
-        monkeypatch.setattr(link_checks, "PAUSE", 0.0)
+        monkeypatch.setattr(run_links, "PAUSE", 0.0)
         (folder / "raw").mkdir()
         self.path = folder / "journal.jsonl"
         study = Study("s", "S", "", 1, 1, Duration(1), (DIRECT,), (PROFILE,), (PAIR,), (PING,), "")
@@ -80,7 +80,7 @@ class Looked:
         async def all_of_it() -> None:
             with Journal(self.path) as journal:
                 console = Console(file=self.said, width=200)
-                looked = link_checks.LinkChecks(
+                looked = run_links.RunLinks(
                     Plan(study, ()), cast(LabClient, Alive()), folder, journal, console, calm, **more
                 )
                 for when in rounds:
@@ -115,7 +115,7 @@ def test_what_is_outside_in_every_look_is_given_up_within_bounds(tmp_path: Path,
     seen = Looked(tmp_path, [check("rate")] * 20, monkeypatch)
     assert str(seen.before).endswith("(before the trials): rate")
     assert seen.later is not None
-    assert len(seen.kept) == link_checks.LOOKS + link_checks.LATER
+    assert len(seen.kept) == run_links.LOOKS + run_links.LATER
     assert "void:" in seen.said.getvalue()
 
 
@@ -152,11 +152,11 @@ def test_with_a_single_look_asked_for_there_is_one(tmp_path: Path, monkeypatch):
 def test_a_search_for_the_most_that_a_link_carries_needs_a_rate():
     free = load_profile("wifi-bad", FILES)
     with pytest.raises(UsageError, match="latency looks for the most") as caught:
-        link_checks.require_rates([free], ["latency"])
+        run_links.require_rates([free], ["latency"])
     assert "wifi-bad+fast-ethernet" in caught.value.hint
-    link_checks.require_rates([free], [])
+    run_links.require_rates([free], [])
     for name in ("wifi-bad+fast-ethernet", "gigabit", "unshaped", "home-dsl", "train"):
-        link_checks.require_rates([load_profile(name, FILES)], ["latency", "udp-search"])
+        run_links.require_rates([load_profile(name, FILES)], ["latency", "udp-search"])
 
 
 def test_only_what_searches_is_refused():
