@@ -16,11 +16,11 @@ Without such evidence the answer is `unknown`; nothing is guessed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tunnelmark.analyse.ceilings import AT_LOAD, is_throughput
-from tunnelmark.analyse.model import BY_ITS_TCP, PROCESSOR, Analysis, Bottleneck, MetricCell, Scenario, What
+from tunnelmark.analyse.model import BY_ITS_TCP, PROCESSOR, VPN_BUFFER, Analysis, Bottleneck, MetricCell, Scenario, What
 from tunnelmark.analyse.pairing import setting_of
 from tunnelmark.model.grades import others
 from tunnelmark.record.results import MetricInfo, PlanInfo, TrialRow, WorkloadInfo
@@ -62,6 +62,12 @@ LOST, FEW = 1e-4, 5
 With that share of losses, CUBIC's window (RFC 9438, section 5) still carries a gigabit per second over some
 milliseconds, so a smaller share limits nothing here."""
 
+SHARED = 0.25
+"""A place is named for a cell if on average it lost at least this share of the packets that its trials lost.
+
+By Mathis et al. ("The macroscopic behavior of the TCP congestion avoidance algorithm", CCR 27(3), 1997) a stream is
+slower by the square root of its losses: without a quarter of them it is faster by 15 %."""
+
 LOST_INSIDE = 1e-3
 """The same share for packets that no drop counter explains: some are still on their way when they are counted."""
 
@@ -69,6 +75,18 @@ MERGED = 1.05
 """Packets that arrive this many times larger than sent were merged; wireguard-go has merged datagrams since 2024."""
 
 _QUEUE = "the link's queue"
+_PLACES = {
+    "the sender's tunnel interface": ("tun", True),
+    "a send buffer of the sender": ("sndbuf", True),
+    "the sender's network interface": ("card", True),
+    _QUEUE: ("link", True),
+    "the link, as its profile says": ("lossy", True),
+    "the receiver's network interface": ("card", False),
+    "the receive queue of the receiver's core": ("softnet", False),
+    VPN_BUFFER: ("rcvbuf", False),
+    "the workload's receive buffer": ("rcvbuf_app", False),
+}
+"""Where a packet may be lost, in the order of its path: the counter of the collector, and whether the sender has it."""
 _BY_TCP = 50.0  # per cent of the bytes between the nodes from which on the VPN's transfer is one by TCP (the collector `path`)
 
 WHOLE = 1.5
@@ -232,19 +250,13 @@ def _lost(limits: Mapping[str, float], sender: str, receiver: str) -> Bottleneck
     if out <= 0:
         return None
     named = {
-        "the sender's tunnel interface": limits.get(f"drop_tun_{sender}", 0.0),
-        "a send buffer of the sender": limits.get(f"drop_sndbuf_{sender}", 0.0),
-        "the sender's network interface": limits.get(f"drop_card_{sender}", 0.0),
-        _QUEUE: limits.get(f"drop_link_{sender}", 0.0),
-        "the link, as its profile says": limits.get(f"drop_lossy_{sender}", 0.0),
-        "the receiver's network interface": limits.get(f"drop_card_{receiver}", 0.0),
-        "the receive queue of the receiver's core": limits.get(f"drop_softnet_{receiver}", 0.0),
-        "the VPN's receive buffer": limits.get(f"drop_rcvbuf_{receiver}", 0.0),
-        "the workload's receive buffer": limits.get(f"drop_rcvbuf_app_{receiver}", 0.0),
+        place: limits.get(f"drop_{key}_{sender if at_sender else receiver}", 0.0)
+        for place, (key, at_sender) in _PLACES.items()
     }
     place, count = max(named.items(), key=lambda found: found[1])
     if count >= max(LOST * out, FEW):
-        return Bottleneck("loss", place, f"{count:.0f} packets, and {out:.0f} left the sender")
+        shares = {name: lost / sum(named.values()) for name, lost in named.items() if lost}
+        return Bottleneck("loss", place, f"{count:.0f} packets, and {out:.0f} left the sender", lost=shares)
     sent, got = limits.get(f"sent_{sender}", 0.0), limits.get(f"got_{receiver}")
     if _merged(limits, sender, receiver):
         return None  # the VPN hands over several packets as one, so their number says nothing
@@ -254,10 +266,16 @@ def _lost(limits: Mapping[str, float], sender: str, receiver: str) -> Bottleneck
 
 
 def of_cell(bounds: Iterable[Bottleneck | None]) -> Bottleneck | None:
-    """The bottleneck of more than half of the trials; `unknown` if they differ, None if no trial was watched."""
+    """Return the bottleneck of more than half of the trials; `unknown` if they differ, None if no trial was watched.
+
+    If packets were lost in more than half of the trials, all places that lost enough of them are named (`SHARED`).
+    """
     seen = [bound for bound in bounds if bound is not None]
     if not seen:
         return None
+    losses = [bound for bound in seen if bound.what == "loss"]
+    if 2 * len(losses) > len(seen):
+        return _losses(losses, len(seen))
     names = Counter((bound.what, bound.place) for bound in seen)
     (what, place), count = names.most_common(1)[0]
     whole = Counter(bound.what for bound in seen)
@@ -269,6 +287,20 @@ def of_cell(bounds: Iterable[Bottleneck | None]) -> Bottleneck | None:
         return Bottleneck("unknown", "", f"it differs from trial to trial: {said}", count, len(seen))
     why = next(bound.why for bound in seen if bound.what == what and bound.place == place)
     return Bottleneck(what, place, why, count, len(seen))
+
+
+def _losses(trials: Sequence[Bottleneck], total: int) -> Bottleneck:
+    """Return the losses of these trials as one bottleneck, which names the places that lost most, along the path."""
+    shares = dict.fromkeys((*_PLACES, *(trial.place for trial in trials)), 0.0)
+    for trial in trials:
+        for place, share in (trial.lost or {trial.place: 1.0}).items():
+            shares[place] += share / len(trials)
+    most = [place for place in shares if shares[place] >= SHARED] or [max(shares, key=lambda place: shares[place])]
+    *first, last = most
+    named = f"{', '.join(first)}{',' if ',' in ''.join(first) else ''} and {last}" if first else last
+    lost = {place: share for place, share in shares.items() if share}
+    why = "; ".join(f"{place}: {100 * share:.0f} %" for place, share in lost.items())
+    return Bottleneck("loss", named, f"shares of the lost packets: {why}", len(trials), total, lost)
 
 
 def bound_by(plan: PlanInfo, trials: Iterable[TrialRow]) -> Mapping[tuple[str, Scenario], Bottleneck]:

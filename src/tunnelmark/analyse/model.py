@@ -236,6 +236,7 @@ PROCESSOR = frozenset({"sender's core", "receiver's core"})
 
 
 BY_ITS_TCP = "inside the VPN, whose own TCP was slower"
+VPN_BUFFER = "the VPN's receive buffer"
 """The `place` of losses in a VPN that carries packets over TCP, if its TCP was the limit and its core was not busy."""
 
 
@@ -243,7 +244,8 @@ BY_ITS_TCP = "inside the VPN, whose own TCP was slower"
 class Bottleneck:
     """What limited a trial, or most trials of a cell (`count` of `total`).
 
-    `place`: where packets were lost. `why`: the figures that show the limit.
+    `place`: where packets were lost. `why`: the figures that show the limit. `lost`: if packets were lost, the share of
+    each place in them, from 0 to 1.
     """
 
     what: What
@@ -251,6 +253,7 @@ class Bottleneck:
     why: str = ""
     count: int = 1
     total: int = 1
+    lost: Mapping[str, float] = field(default_factory=dict[str, float])
 
     @property
     def processor(self) -> bool:

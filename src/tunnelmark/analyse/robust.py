@@ -46,10 +46,15 @@ def doubtful(additive: Sequence[float], zeros: int, found: Doubt | None) -> int:
 
 
 def far_off(additive: Sequence[float]) -> int:
-    """How many blocks lie more than `FAR` deviations from the median; 0 where half of the blocks are alike."""
+    """Return how many blocks lie far off; 0 if half of the blocks are alike."""
+    return len(far_blocks(additive))
+
+
+def far_blocks(additive: Sequence[float]) -> tuple[int, ...]:
+    """Return the indices of the blocks that lie more than `FAR` deviations from the median; () if half are alike."""
     if len(additive) < _FEWEST:
-        return 0
+        return ()
     middle = median(additive)
     apart = [abs(value - middle) for value in additive]
     far = FAR * _NORMAL * median(apart)
-    return sum(value > far for value in apart) if far > 0 else 0
+    return tuple(index for index, value in enumerate(apart) if value > far > 0)

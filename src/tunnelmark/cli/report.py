@@ -40,7 +40,7 @@ from tunnelmark.errors import UsageError
     multiple=True,
     type=param_types.PART,
     metavar="NAMES",
-    help="Also show these parts: machines, costs, links, failures, power, times, yardsticks, or all; joined by commas, or repeated.",
+    help="Also show these parts: pairs, machines, costs, links, failures, power, times, yardsticks, or all; joined by commas, or repeated.",
 )
 def report(
     results: Path,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, Literal
 
 from tunnelmark.model.grades import Graded
@@ -32,6 +33,26 @@ def folder_of(trial: str, number: int) -> str:
 def stem(message: str) -> str:
     """Return the message with "…" for its numbers, so that attempts that ended for one reason have the same text."""
     return _FIGURES.sub("…", message)
+
+
+def merged_messages(messages: Sequence[str]) -> list[tuple[str, int]]:
+    """Return messages that differ only in their numbers as one, with how many there are; the most frequent first.
+
+    Where the numbers differ, the least and the largest one are given: `0.26 to 0.61 cores`.
+    """
+    found: dict[str, list[str]] = {}
+    for message in messages:
+        found.setdefault(stem(message), []).append(message)
+    merged = [(_with_ranges(alike), len(alike)) for alike in found.values()]
+    return sorted(merged, key=lambda one: -one[1])
+
+
+def _with_ranges(alike: Sequence[str]) -> str:
+    words = _FIGURES.split(alike[0])
+    columns = zip(*(_FIGURES.findall(message) for message in alike), strict=True)
+    ends = [sorted(set(column), key=lambda text: float(text.replace(",", ""))) for column in columns]
+    ranges = [f"{each[0]} to {each[-1]}" if len(each) > 1 else each[0] for each in ends]
+    return "".join(map("".join, zip_longest(words, ranges, fillvalue="")))
 
 
 @dataclass(frozen=True, slots=True)

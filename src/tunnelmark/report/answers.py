@@ -13,7 +13,7 @@ from tunnelmark.analyse.anchor_multiples import Headline, headlines
 from tunnelmark.analyse.bottleneck import apart_from_direct, bound_of
 from tunnelmark.analyse.model import JUDGED, Analysis, Comparison, Interval, MetricCell, Ranking, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import formatting, queries, titles, travels
+from tunnelmark.report import arm_pairs, formatting, queries, titles, travels
 
 NAMED = 3
 """If more arms than this are in front, the ranges of their estimates and intervals are given, not each effect."""
@@ -114,7 +114,13 @@ def _answer(
     cells = [analysis.cell(arm, setting, metric.name) for arm in front]
     said = _standing(analysis, ranking, front) + _effects(analysis, cells, multiples) + _bound(analysis, cells)
     doubtful = [f"{cell.arm} is {formatting.reliability(cell)}" for cell in cells if cell.unreliable]
-    further = (*doubtful, *_delays(analysis, cells), _next(analysis, ranking, front), left_out)
+    further = (
+        *doubtful,
+        *_delays(analysis, cells),
+        _next(analysis, ranking, front),
+        arm_pairs.lead(analysis, ranking, front),
+        left_out,
+    )
     rest = "".join(f" {formatting.capital(one)}." for one in further if one)
     every = len(front) == len(ranking.places) > 1
     return MetricAnswer(title, "" if every else formatting.listed(front), f"{said}.{rest}")
@@ -205,13 +211,10 @@ def _effects(
     metric, direct = cells[0].metric, analysis.reference or "direct"
     base = analysis.cell(direct, cells[0].setting, metric.name).spread if analysis.reference else None
     its = f"'s {formatting.scale(metric.unit, [base.median]).value(base.median)}" if base else ""
-    of = (
-        f"against {direct}{its}"
-        if metric.compare != "ratio"
-        else f"of {direct}"
-        if metric.better == "higher"
-        else f"{direct}'s"
-    )
+    if metric.compare == "ratio":
+        of = f"of {direct}{its}" if metric.better == "higher" else direct + (its or "'s")
+    else:  # delays add
+        of = f"on top of {direct}{its}" if metric.feels in ("delay", "tail") else f"against {direct}{its}"
     equal = [cell.arm for cell in cells if cell.verdict == "equal"]
     within = f"equal to {direct} within {formatting.margin(metric)}"
     if len(equal) == len(cells) > 1:

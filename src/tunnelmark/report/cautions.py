@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 from tunnelmark.analyse.failures import silent
 from tunnelmark.analyse.intervals import MIN_BLOCKS
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.analyse.remedy import mostly_void, reasons, remedies
-from tunnelmark.model.attempt import stem
-from tunnelmark.report import formatting, machine_facts, placed, stopped_runs, trial_lengths
+from tunnelmark.model.attempt import merged_messages
+from tunnelmark.report import far_off_direct, formatting, machine_facts, placed, stopped_runs, trial_lengths
 from tunnelmark.report.flame_graphs import recorded
 from tunnelmark.report.titles import heading
 from tunnelmark.units import Rate
@@ -33,6 +32,7 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
         blocks = "a single block" if plan.blocks == 1 else "two blocks"
         said.append(f"The study has {blocks}: values are shown, but a difference cannot be separated from chance.")
     said += trial_lengths.short(analysis)
+    said += far_off_direct.sentences(analysis)
     said += _failed(analysis)
     said += _unlike_voids(analysis)
     said += _disturbed(analysis)
@@ -52,8 +52,8 @@ def _not_carried(analysis: Analysis) -> list[str]:
     for profile in analysis.results.plan.profiles:
         found = looked.get(profile.name, {"state": "fits"})
         if found["state"] != "fits":
-            text = f"Under a full load without a VPN, before the run, {profile.name} was not kept: {found['said']}."
-            said.append(text + (f" At {Rate(found['instead'])} it was kept." if found["instead"] else ""))
+            text = f"A full load without a VPN, before the run, was more than this machine carries over {profile.name} on time: {found['said']}."
+            said.append(text + (f" At {Rate(found['instead'])} it was." if found["instead"] else ""))
     return said
 
 
@@ -124,12 +124,10 @@ def _disturbed(analysis: Analysis) -> list[str]:
     count, usable = len(analysis.disturbed), len(analysis.trials) - len(analysis.failures)
     if not count:
         return []
-    causes = Counter(stem(cause) for found in analysis.disturbed for cause in found.causes)
-    often = next(
-        cause for found in analysis.disturbed for cause in found.causes if stem(cause) == causes.most_common(1)[0][0]
-    )
-    text = f"The machine disturbed {count} of {usable} usable trials; {usable - count} are good. Most often ({causes.most_common(1)[0][1]}): {often}."
-    return [text]
+    often, trials = merged_messages([cause for found in analysis.disturbed for cause in found.causes])[0]
+    return [
+        f"The machine disturbed {count} of {usable} usable trials; {usable - count} are good. Most often ({trials}): {often}."
+    ]
 
 
 def _guest(analysis: Analysis) -> tuple[str, ...]:

@@ -9,11 +9,12 @@ from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, queries, titles
 
-HEAD = ("metric", "arm", "against direct", "without one block", "could find", "remarks")
+HEAD = ("metric", "arm", "against direct", "without one block", "could find, against direct", "remarks")
 
 EXPLAINED = (
     "Without one block: the least and the largest estimate when any one block is left out. Could find: the true difference "
-    f"that blocks with this scatter show in {POWER:.0%} of studies, at the level that is left for each single question."
+    f"that blocks with this scatter show in {POWER:.0%} of studies, at the level that is left for each single question. "
+    "It is of the comparison with direct: two arms are compared without direct, and smaller differences may show."
 ).replace("80%", "80 %")
 
 

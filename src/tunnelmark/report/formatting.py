@@ -57,7 +57,7 @@ SIGNS: dict[Verdict, str] = {"better": "▲", "worse": "▼", "equal": "=", "und
 LEGEND = (
     "▲ better, ▼ worse: different; the chance that any such verdict in the study's primary comparisons is false is at most 5 %. = equal "
     "within a margin that was stated before ({margins}), by two one-sided tests, which are an interval of 92 %. ? undecided: neither is shown; "
-    "more blocks would show it. A sign is of the mean over blocks. Where a median is given, the interval that is printed is the median's, and may "
+    "more blocks may show it. A sign is of the mean over blocks. Where a median is given, the interval that is printed is the median's, and may "
     "say less or more than the sign."
 )
 

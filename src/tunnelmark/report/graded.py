@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tunnelmark.analyse.attempts import grade_of
 from tunnelmark.analyse.model import Analysis, Comparison, MetricCell
-from tunnelmark.model.attempt import stem
+from tunnelmark.model.attempt import merged_messages
 from tunnelmark.report import formatting, queries, titles
 
 HEAD = ("metric", "arm", "all usable", "good alone")
@@ -43,12 +43,9 @@ def summary(analysis: Analysis) -> str:
 
 
 def causes(analysis: Analysis) -> list[str]:
-    """Why trials are disturbed: each reason once, with one trial's figures and the number of trials that share it."""
-    counts = Counter(stem(cause) for found in analysis.disturbed for cause in found.causes)
-    examples = {stem(cause): cause for found in reversed(analysis.disturbed) for cause in found.causes}
-    return [
-        f"{examples[kind]} ({count} of {len(analysis.disturbed)} disturbed)" for kind, count in counts.most_common()
-    ]
+    """Return why trials are disturbed: each reason once, with the range of its figures and the number of its trials."""
+    said = merged_messages([cause for found in analysis.disturbed for cause in found.causes])
+    return [f"{text} ({count} of {len(analysis.disturbed)} disturbed)" for text, count in said]
 
 
 def alone(analysis: Analysis) -> tuple[GoodAloneRow, ...]:

@@ -26,6 +26,7 @@ from tunnelmark.record.results import TrialRow
 from tunnelmark.report import (
     across_html,
     answers,
+    arm_pairs,
     claim_tables,
     costs,
     detectable_differences,
@@ -138,6 +139,8 @@ def render(analysis: Analysis) -> str:
         legend=formatting.legend(cell.metric for cell in analysis.cells if cell.metric.primary),
         travels=travels,
         bound=travels.tables(analysis),
+        arm_pairs=arm_pairs,
+        pair_tables=arm_pairs.tables(analysis),
         grade_of=grade_of,
         answers=answered,
         signs=travels.signs(analysis, [answer.text for condition in answered for answer in condition.answers]),

@@ -14,6 +14,7 @@ from tunnelmark.model.stack_kinds import KINDS
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import (
     across_markdown,
+    arm_pairs,
     claim_tables,
     costs,
     detectable_differences,
@@ -62,6 +63,7 @@ def render(analysis: Analysis) -> str:
             for f in findings(analysis)
         )
     )
+    parts += _arm_pairs(analysis)
     parts += _travels(analysis)
     parts.append(_safe(placed.head(analysis)))
     for grid in paths_found.grids(analysis):
@@ -177,6 +179,15 @@ def _firm(analysis: Analysis) -> list[str]:
         return []
     head = "<details><summary>What this study could find, and how firm each estimate is</summary>"
     return [f"{head}\n\n{_rows(detectable_differences.HEAD, rows)}\n\n{detectable_differences.EXPLAINED}\n\n</details>"]
+
+
+def _arm_pairs(analysis: Analysis) -> list[str]:
+    parts = []
+    for table in arm_pairs.tables(analysis):
+        parts.append(f"### {_safe(arm_pairs.titled(analysis, table))}: arms against each other")
+        rows = [[f"**{_safe(row[0])}**", *map(_safe, row[1:])] for row in table.rows]
+        parts.append(_rows(["", *map(_safe, table.heads)], rows))
+    return [*parts, _safe(arm_pairs.EXPLAINED)] if parts else []
 
 
 def _travels(analysis: Analysis) -> list[str]:

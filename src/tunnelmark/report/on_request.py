@@ -13,7 +13,7 @@ from tunnelmark.analyse.failures import grouped
 from tunnelmark.analyse.link import text as link_text
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.errors import UnknownName
-from tunnelmark.report import costs, detectable_differences, graded, machine_facts, queries, travels
+from tunnelmark.report import arm_pairs, costs, detectable_differences, graded, machine_facts, queries, travels
 from tunnelmark.units import clock
 
 ALL = "all"
@@ -64,6 +64,15 @@ def _machines(analysis: Analysis) -> list[RenderableType]:
         parts.append(table(travels.HEAD, found.rows))
         parts += [Text(said, style="yellow") for said in found.said]
     return [*parts, Text(travels.explained(analysis), style="dim")] if parts else []
+
+
+def _pairs(analysis: Analysis) -> list[RenderableType]:
+    """Return a table of the arms against each other for each ranked metric; empty if nothing is ranked."""
+    parts: list[RenderableType] = []
+    for found in arm_pairs.tables(analysis):
+        parts.append(heading(f"{arm_pairs.titled(analysis, found)}: arms against each other"))
+        parts.append(table(("", *found.heads), found.rows))
+    return [*parts, Text(arm_pairs.EXPLAINED, style="dim")] if parts else []
 
 
 def _costs(analysis: Analysis) -> list[RenderableType]:
@@ -136,6 +145,7 @@ def _yardsticks(analysis: Analysis) -> list[RenderableType]:
 _WHEN = {"before": "before the trials", "during": "halfway", "after": "after the trials"}
 
 PARTS: dict[str, Callable[[Analysis], list[RenderableType]]] = {
+    "pairs": _pairs,
     "machines": _machines,
     "costs": _costs,
     "links": _links,
@@ -147,6 +157,7 @@ PARTS: dict[str, Callable[[Analysis], list[RenderableType]]] = {
 """By name, the function that makes a part; it returns an empty list if the results have nothing for it."""
 
 TITLES = {
+    "pairs": "arms against each other, with intervals",
     "machines": "multiples of the anchor, what they are on another machine, what bound each arm",
     "costs": "CPU, memory and bytes on the link of each arm",
     "links": "every look at the links",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from tunnelmark.analyse import remedy
 from tunnelmark.analyse.analysis import ANCHOR, DIRECT
+from tunnelmark.analyse.ceilings import is_throughput
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.record import arm_programs
 from tunnelmark.record.results import ArmInfo
@@ -37,27 +39,48 @@ def ran(analysis: Analysis) -> str:
     return f"{done} of {planned} trials" + (f", {attempts} attempts" if attempts != done else "")
 
 
-def not_shown(analysis: Analysis) -> str:
-    """What these numbers cannot show, in sentences: other machines, other links, other traffic, longer times."""
+def not_shown(analysis: Analysis) -> tuple[str, ...]:
+    """Say what these numbers cannot show: other machines, versions, links and traffic, longer times; by sentence."""
     plan = analysis.results.plan
     links = len({(setting.profile, setting.topology) for setting in analysis.settings()})
     longest = max((use.window for use in plan.workloads), default=0.0)
     traffic = formatting.listed([use.name for use in plan.workloads])
     versions = list(dict.fromkeys(filter(None, (_version(analysis, arm) for arm in plan.arms))))
-    other = f"other versions than {formatting.listed(versions)}, " if versions else ""
-    said = (
-        f"What the numbers do not show: another machine, {other}links other than {'this one' if links == 1 else f'these {links}'}, traffic "
-        f"other than {traffic}, and what comes after more than {clock(longest)}. What a core bounds moves with the machine."
+    said = ["Another machine: what a core bounds moves with it."]
+    said += [f"Other versions than {formatting.listed(versions)}."] if versions else []
+    which = "this one" if links == 1 else f"these {links}"
+    said.append(
+        f"Other links than {which}, other traffic than {traffic}, and what comes after more than {clock(longest)}."
     )
-    said += "".join(f" {one}" for one in placed.single_cores(analysis))
+    said += [*_without_rate(analysis), *placed.single_cores(analysis)]
     vpns = dict.fromkeys(arm.vpn for arm in plan.arms)
     programs = [vpn for vpn in vpns if vpn in USER_SPACE_WIREGUARD]
     if programs and KERNEL_WIREGUARD not in vpns:
         verb = "is" if len(programs) == 1 else "are"
-        said += (
-            f" The kernel's WireGuard was not measured: {formatting.listed(programs)} {verb} WireGuard in user space."
-        )
-    return said
+        said.append(f"The kernel's WireGuard: {formatting.listed(programs)} {verb} WireGuard in user space.")
+    return tuple(said)
+
+
+def _without_rate(analysis: Analysis) -> list[str]:
+    """Return a sentence on the impaired links that limit no rate, if throughput was measured over any of them."""
+    shown = []
+    for profile in analysis.results.plan.profiles:
+        if profile.rate is None and profile.impaired:
+            shown += [
+                (profile.name, formatting.scale(cell.metric.unit, [cell.spread.median]).value(cell.spread.median))
+                for cell in analysis.cells
+                if (cell.arm, cell.setting.profile) == (analysis.reference, profile.name)
+                and cell.metric.primary
+                and is_throughput(cell.metric)
+                and cell.spread is not None
+            ]
+    if not shown:
+        return []
+    names = list(dict.fromkeys(name for name, _ in shown))
+    reached, verb = formatting.listed([value for _, value in shown]), "is" if len(shown) == 1 else "are"
+    said = f"{formatting.listed(names)} {'limits' if len(names) == 1 else 'limit'} no rate: {analysis.reference}'s {reached} {verb} what this machine"
+    said += " carries and not what such a link would, so shares of it say little about one."
+    return [f"{said} `--profile {names[0]}+{remedy.SLOWER}` limits it."]
 
 
 def effects(analysis: Analysis) -> str:

@@ -55,7 +55,7 @@ def single_cores(analysis: Analysis) -> tuple[str, ...]:
     for name, one in _placements(analysis).items():
         if one["cores_per_node"] > 1:
             continue
-        text = f"A node of {name} had one core, so what a VPN does with several is not shown"
+        text = f"Each node of the topology {name} had one core, so what a VPN does with several is not shown"
         shared = [] if one["links_apart"] else _with_links(one)
         text += f"; the core of {formatting.listed(shared)} carried the links, too" if shared else ""
         said.append(f"{text}.")

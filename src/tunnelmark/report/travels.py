@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tunnelmark.analyse.anchor_multiples import Headline, anchor_of, headlines
 from tunnelmark.analyse.machines import BETWEEN
-from tunnelmark.analyse.model import Analysis, Interval, Scenario
+from tunnelmark.analyse.model import VPN_BUFFER, Analysis, Interval, Scenario
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, overview, titles
 
@@ -16,7 +16,14 @@ APART = "≠"
 
 _APART_EXPLAINED = f"{APART}: the two sides of that ratio are bound by different things, so it will be another on a faster or slower machine."
 
-HEAD = ("arm", "result", "on another machine", "against direct", "bound by", "CPU s/GB, sender + receiver")
+HEAD = (
+    "arm",
+    "result",
+    "on another machine",
+    "against direct",
+    "bound by (in how many trials)",
+    "CPU s/GB, sender + receiver",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +60,14 @@ def explained(analysis: Analysis) -> str:
     if anchor is not None:
         said.append(
             f"{_multiple(anchor)} Results that a processor bounds are given so where one bounds the anchor, too; all others, such as those that "
-            f"link, load or window bounds, as a share of {direct}. Packets lost in a buffer that its program emptied too late (loss: the VPN's "
-            "receive buffer) count as a processor's bound."
+            f"link, load or window bounds, as a share of {direct}."
         )
+    if any(VPN_BUFFER in bound.place for bound in analysis.bound_by.values()):
+        said.append(
+            f"Loss in {VPN_BUFFER}: its program emptied its socket too late for a burst of packets, so the kernel dropped what the link had delivered. "
+            "If nothing else is lost, that counts as a processor's bound, however idle the core is on average."
+        )
+    if anchor is not None:
         said.append(
             "On another machine: where 95 % of equally long runs would find that multiple (prediction; how far multiples move "
             f"between machines was seen on {BETWEEN.source})."
@@ -84,7 +96,8 @@ def _row(analysis: Analysis, one: Headline) -> tuple[str, ...]:
     cell = analysis.cell(one.arm, one.setting, one.metric.name)
     share = formatting.effect(one.metric, cell.against_direct) + mark(one.apart) if cell.against_direct else ""
     multiple = one.multiple
-    first, machine = share, ""
+    of = f" of {analysis.reference}" if share and one.metric.better == "higher" else ""
+    first, machine = share + of, ""
     if one.first == "added" and one.added is not None:
         first = _added(one.added.estimate, one.added.interval)
     elif multiple is not None and multiple.estimate is not None:

@@ -237,6 +237,27 @@ def test_a_cell_is_bound_by_what_bound_more_than_half_of_its_trials() -> None:
     assert "link 1" in mixed.why
 
 
+def test_losses_are_one_bottleneck_and_it_names_every_place_that_lost_many() -> None:
+    """As it was: "it differs from trial to trial: loss 6", where each trial lost about as many packets in two places."""
+    both = [{"drop_lossy_source": link, "drop_rcvbuf_target": 100.0} for link in (90.0, 110.0, 130.0)]
+    trials = [of_trial(replace(row(), limits=QUIET | one), TCP, RATE) for one in both]
+    assert {one.place for one in trials if one is not None} == {
+        "the link, as its profile says",
+        "the VPN's receive buffer",
+    }
+    found = of_cell(trials)
+    assert found is not None
+    assert found.text == "loss: the link, as its profile says, and the VPN's receive buffer"
+    assert (found.count, found.total, found.processor) == (3, 3, False)
+    assert sum(found.lost.values()) == pytest.approx(1)
+    assert found.lost["the VPN's receive buffer"] == pytest.approx(0.478, abs=0.01)
+    few = of_cell(
+        [of_trial(replace(row(), limits=QUIET | {"drop_lossy_source": 900.0, "drop_rcvbuf_target": 100.0}), TCP, RATE)]
+    )
+    assert few is not None
+    assert few.text == "loss: the link, as its profile says"
+
+
 def test_cores_of_now_the_one_and_now_the_other_end_are_a_core_still() -> None:
     found = of_cell(
         [Bottleneck("sender's core"), Bottleneck("receiver's core"), Bottleneck("receiver's core"), Bottleneck("link")]

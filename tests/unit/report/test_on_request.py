@@ -71,8 +71,8 @@ def test_each_part_is_shown_by_its_name_behind_all_else():
 def test_all_is_every_part_and_what_is_not_shown_is_offered():
     analysis = with_look()
     assert on_request.chosen(["all"]) == tuple(on_request.PARTS)
-    assert on_request.further(analysis, ()) == ("links", "power", "times")
-    assert on_request.further(analysis, ("links",)) == ("power", "times")
+    assert on_request.further(analysis, ()) == ("pairs", "links", "power", "times")
+    assert on_request.further(analysis, ("links",)) == ("pairs", "power", "times")
     assert on_request.further(analysis, on_request.chosen(["all"])) == ()
 
 
@@ -85,10 +85,11 @@ def test_a_name_that_is_none_is_refused_with_the_nearest():
 def test_the_command_shows_parts_and_says_how_to_see_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     folder = write(LOST.results(), tmp_path / "my run")
     cli.main(["report", str(folder)])
-    assert f"more: tunnelmark report '{folder}' --show power,times (or all)" in capsys.readouterr().out
-    cli.main(["report", str(folder), "--show", "times", "--show", "power"])
+    assert f"more: tunnelmark report '{folder}' --show pairs,power,times (or all)" in capsys.readouterr().out
+    cli.main(["report", str(folder), "--show", "times", "--show", "power", "--show", "pairs"])
     said = capsys.readouterr().out
-    assert "Time by phase" in said and "could find" in said and "more: " not in said
+    assert "Time by phase" in said and "could find" in said and "arms against each other" in said
+    assert "more: " not in said
 
 
 @pytest.mark.parametrize("other", [["--json"], ["--export", "json"]])

@@ -55,16 +55,16 @@ def test_cores_per_node_stand_above_the_tables(nodes: str, machine: list[Whole],
         (
             2,
             1,
-            "A node of pair had one core, so what a VPN does with several is not shown; the core of b carried the links, too.",
+            "Each node of the topology pair had one core, so what a VPN does with several is not shown; the core of b carried the links, too.",
         ),
-        (3, 1, "A node of pair had one core, so what a VPN does with several is not shown."),
+        (3, 1, "Each node of the topology pair had one core, so what a VPN does with several is not shown."),
         (8, 2, ""),
     ],
 )
 def test_what_one_core_a_node_does_not_show_is_said(cores: int, each: int, said: str):
     analysis = report_of("ab", [(core,) for core in range(cores)], each=each)
     assert placed.single_cores(analysis) == ((said,) if said else ())
-    assert said in overview.not_shown(analysis)
+    assert not said or said in overview.not_shown(analysis)
 
 
 def test_a_path_whose_ends_share_a_core_is_said_first():

@@ -10,7 +10,7 @@ from io import StringIO
 from rich.console import Console
 
 from tunnelmark.analyse import judge
-from tunnelmark.analyse.model import Analysis
+from tunnelmark.analyse.model import VPN_BUFFER, Analysis, Bottleneck
 from tunnelmark.report import html, markdown, terminal, travels
 from tunnelmark.report import json_export as as_json
 from unit.analyse.test_anchor_multiples import BUSY, DELAY, analysed, study
@@ -72,8 +72,11 @@ def test_every_report_says_so() -> None:
 
 
 def test_a_loss_in_a_buffer_is_said_to_be_the_processors_bound() -> None:
-    said = travels.explained(bound())
-    assert "loss: the VPN's receive buffer) count as a processor's bound" in said
+    found = bound()
+    assert "receive buffer" not in travels.explained(found)
+    losing = {key: Bottleneck("loss", VPN_BUFFER) for key in found.bound_by}
+    said = travels.explained(replace(found, bound_by=losing))
+    assert "Loss in the VPN's receive buffer: its program emptied its socket too late" in said
     assert "all others, such as those that link, load or window bounds, as a share of direct" in said
 
 

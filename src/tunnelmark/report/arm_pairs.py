@@ -1,0 +1,131 @@
+"""Compares arms with each other, and not with direct: a table for each ranked metric, and the lead of the first arm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+
+from tunnelmark.analyse.model import Analysis, Comparison, Interval, Ranking, Scenario
+from tunnelmark.record.results import MetricInfo
+from tunnelmark.report import formatting, titles, travels
+
+EXPLAINED = (
+    "Each field compares the arm of its row with the arm of its column, block by block, with its 95 % interval: as a multiple, or by the "
+    "difference. Direct has no part in it, so blocks in which direct was slow make these intervals no wider. ▲ better and ▼ worse: "
+    "different, with all primary comparisons of the study taken together. = equal within the margin. ? neither is shown."
+)
+
+_NAMED = 3  # of the arms that are behind, as many are named in the sentence; the table has all
+
+
+@dataclass(frozen=True, slots=True)
+class PairTable:
+    """The ranked arms of one metric against each other, the most favourable one first.
+
+    `heads`: the arms of the columns. `rows`: for each other arm its name, and a text for each column; "" where the
+    two are the same arm, or where a row further up holds the comparison.
+    """
+
+    setting: Scenario
+    metric: MetricInfo
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def tables(analysis: Analysis) -> tuple[PairTable, ...]:
+    """Return a table for each ranking of at least two arms; empty if nothing may be ranked."""
+    found = []
+    for ranking in analysis.rankings:
+        arms = _in_order(analysis, ranking)
+        pairs = _pairs(analysis, ranking)
+        metric = analysis.cell(arms[0], ranking.setting, ranking.metric).metric
+        rows = tuple(
+            (
+                arm,
+                *(
+                    _field(metric, pairs.get((arm, other))) if at <= place else ""
+                    for place, other in enumerate(arms[1:])
+                ),
+            )
+            for at, arm in enumerate(arms[:-1])
+        )
+        if rows:
+            found.append(PairTable(ranking.setting, metric, tuple(arms[1:]), rows))
+    return tuple(found)
+
+
+def titled(analysis: Analysis, table: PairTable) -> str:
+    """Return the heading of a table: its metric and setting."""
+    return titles.heading(analysis, table.setting, table.metric)
+
+
+def lead(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
+    """Return a sentence on how far the most favourable arm in front is from the next ones; "" if no arm is beaten."""
+    arms = _in_order(analysis, ranking)
+    if len(front) == len(arms):
+        return ""
+    first, *others = arms
+    pairs = _pairs(analysis, ranking)
+    metric = analysis.cell(first, ranking.setting, ranking.metric).metric
+    of = "" if metric.compare == "ratio" else "against "
+    said = [f"{text} {of}{other}" for other in others if (text := _size(metric, pairs.get((first, other))))]
+    more = f", and {len(said) - _NAMED} more in the table" if len(said) > _NAMED else ""
+    return f"compared directly, {first} is {formatting.listed(said[:_NAMED])}{more}" if said else ""
+
+
+def _in_order(analysis: Analysis, ranking: Ranking) -> list[str]:
+    """Return the ranked arms, the most favourable estimate against direct first."""
+    cells = [analysis.cell(place.arm, ranking.setting, ranking.metric) for place in ranking.places]
+    orders = {cell.arm: (cell.against_direct and cell.against_direct.order) or 0.0 for cell in cells}
+    return sorted(orders, key=lambda arm: orders[arm], reverse=cells[0].metric.better == "higher")
+
+
+def _pairs(analysis: Analysis, ranking: Ranking) -> dict[tuple[str, str], Comparison]:
+    """Return the comparisons of ranked arms by (arm, against), each in both directions."""
+    found: dict[tuple[str, str], Comparison] = {}
+    for one in analysis.pairs:
+        if (one.setting, one.metric) == (ranking.setting, ranking.metric):
+            metric = analysis.cell(one.arm, ranking.setting, ranking.metric).metric
+            found[one.arm, one.against] = one
+            found[one.against, one.arm] = _turned(metric, one)
+    return found
+
+
+def _turned(metric: MetricInfo, pair: Comparison) -> Comparison:
+    """Return the comparison with its two arms exchanged."""
+
+    def turn(value: float) -> float:
+        if metric.compare != "ratio":
+            return -value
+        return 1 / value if value else float("inf")
+
+    found = pair.interval
+    return replace(
+        pair,
+        arm=pair.against,
+        against=pair.arm,
+        estimate=None if pair.estimate is None else turn(pair.estimate),
+        interval=None if found is None else Interval(turn(found.high), turn(found.low), found.method),
+        order=None if pair.order is None else -pair.order,
+    )
+
+
+def _field(metric: MetricInfo, pair: Comparison | None) -> str:
+    """Return the text of a field: the sign of the verdict and the size; "" if the two arms share no block."""
+    text = _size(metric, pair)
+    if not text or pair is None:
+        return ""
+    if pair.differs and pair.order is not None:
+        return f"{'▲' if (pair.order > 0) == (metric.better == 'higher') else '▼'} {text}"
+    return f"{'=' if pair.equal else '?'} {text}"
+
+
+def _size(metric: MetricInfo, pair: Comparison | None) -> str:
+    """Return an effect as a multiple or a difference with its interval; "" if there is no finite estimate."""
+    if pair is None or pair.estimate is None or not isfinite(pair.estimate):
+        return ""
+    if metric.compare != "ratio":
+        return formatting.effect(metric, pair)
+    finite = pair.interval if pair.interval and isfinite(pair.interval.high) else None
+    return travels.times(pair.estimate, finite) if pair.estimate > 0 else ""

@@ -1,0 +1,39 @@
+"""Says in which blocks direct itself was far from its usual value, because that moves every arm's ratio to it."""
+
+from __future__ import annotations
+
+from math import log
+
+from tunnelmark.analyse.model import Analysis, Scenario
+from tunnelmark.analyse.robust import far_blocks
+from tunnelmark.record.results import MetricInfo
+from tunnelmark.report import formatting, queries, titles
+
+
+def sentences(analysis: Analysis) -> list[str]:
+    """Return a sentence for each primary metric that most arms have far-off blocks by, because direct has them."""
+    return [
+        said
+        for setting in analysis.settings()
+        for metric in queries.primary_metrics(analysis, setting)
+        if metric.compare == "ratio" and (said := _sentence(analysis, setting, metric))
+    ]
+
+
+def _sentence(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
+    compared = [cell.against_direct for cell in queries.own_cells(analysis, setting, metric) if cell.against_direct]
+    if 2 * sum(one.doubt == "far off" for one in compared) <= len(compared) or analysis.reference is None:
+        return ""
+    direct = analysis.cell(analysis.reference, setting, metric.name)
+    values = [one for one in direct.values if one.value > 0]
+    far = [values[index] for index in far_blocks([log(one.value) for one in values])]
+    if not far or direct.spread is None:
+        return ""
+    scale = formatting.scale(metric.unit, [direct.spread.median])
+    reached = formatting.listed([f"{scale.value(one.value)} in block {one.block}" for one in far])
+    whose = "that block" if len(far) == 1 else "these blocks"
+    return (
+        f"{formatting.capital(titles.heading(analysis, setting, metric))}: {analysis.reference} itself had {reached}, and "
+        f"{scale.value(direct.spread.median)} in the median block. {formatting.capital(whose)} alone {'makes' if len(far) == 1 else 'make'} the "
+        f"intervals against {analysis.reference} wide; comparisons of arms with each other do not depend on it."
+    )

@@ -1,0 +1,37 @@
+"""A block in which direct itself was far from its usual value is named, because it widens every ratio to direct."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tunnelmark.analyse import judge
+from tunnelmark.report import far_off_direct
+from unit.builders import TCP, Study
+
+STUDY = Study(
+    arms=("direct", "direct-again", "tinc", "nebula"),
+    workloads=(TCP,),
+    tcp={"tinc": 0.5, "nebula": 0.8},
+    noise=0.02,
+    blocks=8,
+)
+
+
+@pytest.mark.parametrize(
+    ("slow", "named"),
+    [({"direct", "direct-again"}, True), (set[str](), False), ({"tinc"}, False), ({"tinc", "nebula"}, False)],
+)
+def test_a_block_is_named_if_direct_was_the_one_that_fell(slow: set[str], named: bool) -> None:
+    results = STUDY.results()
+    rows = tuple(
+        replace(row, samples=tuple(replace(one, value=one.value / 9) for one in row.samples))
+        if row.block == 3 and row.arm in slow
+        else row
+        for row in results.trials
+    )
+    said = far_off_direct.sentences(judge(replace(results, trials=rows)))
+    assert len(said) == named
+    if named:
+        assert "direct itself had" in said[0] and "in block 3, and" in said[0]
