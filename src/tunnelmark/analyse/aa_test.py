@@ -1,4 +1,4 @@
-"""The A/A judgement: an arm measured twice under two names must not differ from itself.
+"""The A/A judgement: an arm measured twice under two names (twins) must not differ from itself.
 
 Usual methods often find a difference between identical systems (Abedi and Brecht, "Conducting Repeatable Experiments in
 Highly Variable Cloud Computing Environments", ICPE 2017: by 38 %). So every study tries this before anything else.
@@ -24,9 +24,9 @@ def judge_twins(
     *,
     finished: bool = True,
 ) -> AAResult:
-    """Compare every arm that has `same_as` with its twin by every primary metric, corrected together as one family.
+    """Return the A/A judgement: compare each arm that has `same_as` with the arm of that name, by every primary metric.
 
-    Twins differ when the corrected test says so and the difference is more than negligible (see `margins.negligible`).
+    Twins differ if the corrected test says so and the difference is more than negligible (`margins.negligible`).
     """
     level = level_of(plan.enough)
     family = [
@@ -46,10 +46,11 @@ def judge_twins(
 
 
 def noise(same: AAResult, setting: Scenario, metric: MetricInfo) -> float:
-    """The smallest effect that counts in this setting: not negligible, and more than any pair of twins could show.
+    """Return the smallest effect that counts in this setting: not negligible, and more than any twins could show.
 
-    It is the largest over all twins, those of a VPN and those of direct. The link limits direct, which hardly scatters;
-    the processor limits a VPN. So the noise of one says nothing about the other.
+    It is a ratio above 1 or a difference, the largest over all pairs of twins, those of a VPN and those of direct. The
+    link limits direct, which hardly scatters; the processor limits a VPN. So the noise of one says nothing about the
+    other.
     """
     seen = [
         pair.noise
@@ -66,7 +67,10 @@ def _twins(pair: Comparison, metric: MetricInfo) -> AAPair:
 
 
 def seen(pair: Comparison, metric: MetricInfo) -> float | None:
-    """The smallest effect that a pair of twins could have shown: its estimate or half of its interval; None where neither says it."""
+    """Return the smallest effect that twins could have shown: the larger of their estimate and half their interval.
+
+    It is a ratio above 1 or a difference; None if either is missing, or if a side of a ratio is zero in some block.
+    """
     if pair.estimate is None or pair.interval is None or pair.doubt == "zeros":
         return None
     half = (additive(metric, pair.interval.high) - additive(metric, pair.interval.low)) / 2

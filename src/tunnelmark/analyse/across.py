@@ -59,13 +59,13 @@ class _Question:
 
 
 def conditions(analysis: Analysis, workload: str) -> tuple[Scenario, ...]:
-    """The settings of a workload (its conditions), in the order of the plan; () if it is `traversal`."""
+    """Return the settings of a workload (its conditions), in the order of the plan; () if it is `traversal`."""
     asked = {use.name for use in analysis.results.plan.workloads if use.workload == TRAVERSAL}
     return tuple(one for one in analysis.settings() if one.workload == workload and workload not in asked)
 
 
 def across_conditions(analysis: Analysis) -> tuple[Kept, ...]:
-    """Compare every arm in every further condition with the first, by each primary metric; () if there is only one."""
+    """Compare each arm in every further condition with itself in the first, by each primary metric; () without one."""
     questions = []
     for use in analysis.results.plan.workloads:
         settings = conditions(analysis, use.name)
@@ -201,7 +201,7 @@ def _kept(
 
 
 def _outcomes(analysis: Analysis) -> Mapping[tuple[str, Scenario], Mapping[int, str]]:
-    """The outcome of each arm and setting by block, of the attempt that counts."""
+    """Return the outcome of the attempt that counts ("ok", "failed" or "void") by block, for each arm and setting."""
     found: dict[tuple[str, Scenario], dict[int, str]] = {}
     for row in analysis.trials:
         found.setdefault((row.arm, setting_of(row)), {})[row.block] = row.outcome

@@ -36,7 +36,7 @@ DIRECT = "direct"
 """The name for no VPN; the first arm with it is the reference of every ratio."""
 
 ANCHOR = "anchor"
-"""The VPN that is our own yardstick: compared with direct, and neither ranked nor compared with the others (see `anchor`)."""
+"""The VPN that is our own yardstick (`vpns.anchor`): it is compared with direct alone, and not ranked."""
 
 
 def judge(results: Results) -> Analysis:
@@ -88,7 +88,7 @@ def judge(results: Results) -> Analysis:
 
 
 def _may(plan: PlanInfo, rule: Callable[[TrialRow, MetricInfo], bool]) -> Callable[[TrialRow, str], bool]:
-    """A rule on trials and metrics, by the metric's name; a metric that no workload declares is always used."""
+    """Return `rule` as a function of an attempt and a metric's name; True for a metric that no workload declares."""
     metrics = {(use.name, metric.name): metric for use in plan.workloads for metric in use.metrics}
 
     def may(row: TrialRow, name: str) -> bool:
@@ -99,7 +99,10 @@ def _may(plan: PlanInfo, rule: Callable[[TrialRow, MetricInfo], bool]) -> Callab
 
 
 def _whole(plan: PlanInfo, settings: Sequence[Scenario], trials: Sequence[TrialRow]) -> Mapping[Scenario, int]:
-    """For each setting of the design: in how many blocks every planned arm has an attempt that is not void."""
+    """Return, for each setting of the design, in how many blocks each planned arm has an attempt that lacks nothing.
+
+    An attempt lacks something if it is void, or if one of its primary metrics is.
+    """
     arms = {setting: sum(is_planned(plan, setting, arm.name) for arm in plan.arms) for setting in settings}
     found: dict[tuple[Scenario, int], int] = {}
     for row in trials:
@@ -121,10 +124,10 @@ def _pairs(
     values: BlockValues,
     same: AAResult,
 ) -> tuple[Comparison, ...]:
-    """Primary metrics: every two arms; others: every arm with direct.
+    """Compare every two arms by each primary metric, and every arm with direct by each other metric (see `asked`).
 
-    All primary questions of the study are one family, so that any false difference among them is rare. The other metrics
-    explain, and each is a family of its own.
+    All primary questions of the study are one family, so that any false difference among them is rare. The other
+    metrics explain, and each is a family of its own.
     """
     level = level_of(plan.enough)
     families: dict[str, list[Comparison]] = {"": []}
@@ -140,7 +143,11 @@ def _pairs(
 
 
 def asked(plan: PlanInfo, reference: str | None, *, primary: bool) -> list[tuple[str, str]]:
-    """The pairs of arms that are compared. By a primary metric, direct's twins are left to the A/A judgement."""
+    """Return the pairs of arms that are compared by primary metrics, or by the others (`primary=False`).
+
+    Every arm is compared with direct, but by a primary metric direct's twins are left to the A/A judgement. By a
+    primary metric every two of the other arms are compared, too, without twins and the anchor.
+    """
     others = [arm for arm in plan.arms if reference is not None and arm.name != reference]
     to_direct = [(arm.name, str(reference)) for arm in others if not (primary and arm.same_as == reference)]
     unique = [arm.name for arm in plan.arms if arm.same_as is None and arm.name != reference and arm.vpn != ANCHOR]

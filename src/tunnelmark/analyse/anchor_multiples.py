@@ -84,7 +84,7 @@ class Headline:
 
 
 def anchor_of(arms: Sequence[ArmInfo]) -> str | None:
-    """The arm that others are multiples of: the first anchor that encrypts, as most do; else the first, or None."""
+    """Return the name of the anchor of which others are multiples: the first that encrypts, else the first, or None."""
     found = [arm for arm in arms if arm.vpn == ANCHOR and arm.same_as is None]
     ciphered = [arm for arm in found if arm.options.get("cipher", "none") != "none"]
     return next((arm.name for arm in [*ciphered, *found]), None)
@@ -93,7 +93,8 @@ def anchor_of(arms: Sequence[ArmInfo]) -> str | None:
 def headlines(analysis: Analysis, between: MachineComparison = BETWEEN) -> tuple[Headline, ...]:
     """Return a headline for each arm, setting and primary metric that has values.
 
-    () if the study has no anchor, and no trial was watched for what limits it.
+    () if the study has no anchor, and no trial was watched for what limits it. `between`: how far multiples differ
+    between machines.
     """
     anchor = anchor_of(analysis.results.plan.arms)
     if anchor is None and not analysis.bound_by:
@@ -132,7 +133,7 @@ def _headline(analysis: Analysis, cell: MetricCell, anchor: str | None, between:
 
 
 def is_delay(metric: MetricInfo) -> bool:
-    """Whether a metric is the time that a packet or an answer takes; the duration of a transfer is not."""
+    """Return whether a metric is the time that a packet or an answer takes; the duration of a transfer is not."""
     return metric.unit in DELAYS and metric.feels in ("delay", "tail", "longest") and metric.better == "lower"
 
 
@@ -143,7 +144,11 @@ def against(
     said: str = "",
     level: float = intervals.LEVEL,
 ) -> Multiple:
-    """A cell as a multiple of another by the same metric, in the blocks that have both."""
+    """Return a cell (one metric of one arm in one setting) as a multiple of another one, in the blocks that have both.
+
+    `between`: how far multiples differ between machines. `said`: the text for `Multiple.apart`. `level`: the nominal
+    chance of error of the interval.
+    """
     mine = {value.block: value.value for value in cell.values}
     theirs = {value.block: value.value for value in other.values}
     both = sorted(mine.keys() & theirs.keys())
@@ -165,7 +170,7 @@ def against(
 
 
 def prediction(logs: Sequence[float], between: MachineComparison = BETWEEN) -> tuple[float, float] | None:
-    """The range of ratios in which 95 % of equally long runs on another machine would find the multiple.
+    """Return the range of ratios in which 95 % of equally long runs on another machine would find the multiple.
 
     None with fewer than `intervals.MIN_BLOCKS` blocks. `logs`: the log ratio of each block.
     """
@@ -184,7 +189,7 @@ def prediction(logs: Sequence[float], between: MachineComparison = BETWEEN) -> t
 
 
 def beyond(cell: MetricCell, direct: MetricCell, level: float = intervals.LEVEL) -> Added | None:
-    """By how many microseconds a delay is longer than direct's, block by block; None if no block has both."""
+    """Return by how many microseconds a delay is longer than direct's, by block; None if no block has both."""
     factor = {"s": 1e6, "ms": 1e3, "us": 1.0}[cell.metric.unit]
     theirs = {value.block: value.value for value in direct.values}
     added = [factor * (value.value - theirs[value.block]) for value in cell.values if value.block in theirs]
@@ -194,7 +199,7 @@ def beyond(cell: MetricCell, direct: MetricCell, level: float = intervals.LEVEL)
 
 
 def _cpu(analysis: Analysis, cell: MetricCell, end: str) -> float | None:
-    """CPU seconds per gigabyte of one end, the median over blocks; None if it was not watched."""
+    """Return the CPU seconds per gigabyte of one end, the median over blocks; None if it was not watched."""
     try:
         cost = analysis.cell(cell.arm, cell.setting, f"cpu_per_gb_{end}")
     except KeyError:

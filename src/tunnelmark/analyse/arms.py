@@ -12,19 +12,19 @@ from tunnelmark.record.results import TrialRow
 
 
 def summaries(arms: Iterable[str], trials: Sequence[TrialRow]) -> tuple[ArmSummary, ...]:
-    """One summary per arm over these trials, in the order of the arms."""
+    """Return one summary per arm over these trials, in the order of the arms."""
     return tuple(_summary(arm, [row for row in trials if row.arm == arm]) for arm in arms)
 
 
 def in_settings(analysis: Analysis, settings: Iterable[Scenario]) -> tuple[ArmSummary, ...]:
-    """One summary per arm over the trials in these settings: a first packet over a bad link says nothing of a good one."""
+    """Return one summary per arm over the trials in these settings: a bad link says nothing of a good one."""
     wanted = set(settings)
     rows = [row for row in analysis.trials if setting_of(row) in wanted]
     return summaries((arm.name for arm in analysis.results.plan.arms), rows)
 
 
 def spread(values: Sequence[float]) -> Spread | None:
-    """The median, the smallest and the largest value; None if there are no values."""
+    """Return the median, the smallest and the largest value; None without a value."""
     return Spread(median(values), min(values), max(values)) if values else None
 
 

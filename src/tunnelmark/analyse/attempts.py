@@ -28,7 +28,7 @@ def _chosen(attempts: Sequence[TrialRow]) -> TrialRow:
 
 
 def grade_of(row: TrialRow) -> Grade | None:
-    """The grade of an attempt; None if it has no result, but is not void."""
+    """Return the grade of an attempt; None if it failed, which is not graded."""
     if row.outcome != "ok":
         return "void" if row.outcome == "void" else None
     if row.grade is not None:
@@ -37,24 +37,24 @@ def grade_of(row: TrialRow) -> Grade | None:
 
 
 def causes_of(row: TrialRow) -> tuple[str, ...]:
-    """Why an attempt with a result is not good."""
+    """Return why an attempt with a result is not good, one text for each cause; () if it is good."""
     if row.causes or grade_of(row) != "disturbed":
         return row.causes
     return (f"other work took {others(row.host):.2f} cores (good up to {QUIET:g})",)
 
 
 def grade_for(row: TrialRow, metric: MetricInfo) -> Grade:
-    """The grade of a result for one metric."""
+    """Return the grade of a result for one metric, by what that metric feels."""
     if row.grade is None:
         return grade_of(row) or "void"
     return row.grades.get(metric.feels, "good")
 
 
 def usable(row: TrialRow, metric: MetricInfo) -> bool:
-    """Whether an attempt's value of this metric may be used."""
+    """Return whether an attempt's value of this metric may be used."""
     return row.outcome == "ok" and grade_for(row, metric) != "void"
 
 
 def good(row: TrialRow, metric: MetricInfo) -> bool:
-    """Whether nothing disturbed the attempt as far as this metric feels it."""
+    """Return whether nothing disturbed the attempt as far as this metric feels it."""
     return row.outcome == "ok" and grade_for(row, metric) == "good"

@@ -66,7 +66,7 @@ class Split:
 
 
 def questions(plan: PlanInfo, reference: str | None) -> int:
-    """The number of questions (a pair by a primary metric in a setting) that share one chance of error; at least 1."""
+    """Return how many questions (a pair of arms by a primary metric in a setting) share one chance of error, or 1."""
     return max(
         sum(
             is_planned(plan, setting, arm, against)
@@ -78,7 +78,7 @@ def questions(plan: PlanInfo, reference: str | None) -> int:
 
 
 def _primary(plan: PlanInfo) -> Iterator[tuple[Scenario, MetricInfo]]:
-    """Every setting with each of its primary metrics."""
+    """Yield every setting with each of its primary metrics."""
     for profile, topology, use in product(plan.profiles, plan.topologies, plan.workloads):
         for metric in use.metrics:
             if metric.primary:
@@ -86,7 +86,7 @@ def _primary(plan: PlanInfo) -> Iterator[tuple[Scenario, MetricInfo]]:
 
 
 def stated(plan: PlanInfo, reference: str | None, sd: float) -> tuple[BlockSpread, ...]:
-    """The spread of each arm, setting and primary ratio of a study if it were `sd` everywhere (0.1: 10 %)."""
+    """Return the spread of each arm, setting and primary ratio of a study as if it were `sd` everywhere (0.1: 10 %)."""
     arms = _contenders(plan, reference)
     # A VPN's two twins scatter against each other by the square root of two times its scatter against a quiet direct.
     twins = sqrt(2) * log(1 + sd) if any(arm.same_as in {one.name for one in arms} for arm in plan.arms) else 0.0
@@ -100,7 +100,10 @@ def stated(plan: PlanInfo, reference: str | None, sd: float) -> tuple[BlockSprea
 
 
 def measured(analysis: Analysis) -> tuple[BlockSpread, ...]:
-    """The spread of each arm, setting and primary metric in an earlier run; none with zeros or too few blocks."""
+    """Return the spread of each arm, setting and primary metric in an earlier run.
+
+    Those with a zero in a ratio, or with fewer than `intervals.MIN_BLOCKS` blocks, are left out.
+    """
     arms = {arm.name for arm in _contenders(analysis.results.plan, analysis.reference)}
     found = []
     for cell in analysis.cells:
@@ -117,7 +120,7 @@ def measured(analysis: Analysis) -> tuple[BlockSpread, ...]:
 
 
 def seen(spread: BlockSpread, together: int, counts: Sequence[int] = COUNTS) -> Seen:
-    """The smallest effect that each number of blocks detects if `together` questions share one chance of error."""
+    """Return the smallest effect that each number of blocks detects; `together` questions share one chance of error."""
     level = intervals.LEVEL / together
     found = {}
     for count in counts:
@@ -128,12 +131,13 @@ def seen(spread: BlockSpread, together: int, counts: Sequence[int] = COUNTS) -> 
 
 
 def splits(analysis: Analysis, block_seconds: float) -> tuple[Split, ...]:
-    """How to divide time between blocks and longer trials, for each metric with values over time, in the plan's order.
+    """Return how to divide time between blocks and longer trials, for each metric with values over time, in plan order.
 
     A trial's own noise is estimated from the difference of its two halves: the variance of a whole trial is a quarter
     of that of this difference, however values are correlated within the halves. Longer trials do not reduce the rest of
     the variance between blocks. The best length balances both against the overhead of a trial (W. G. Cochran, "Sampling
     Techniques", 3rd edition, 1977, 10.6: the optimum of a sample in two stages). It uses the median share over arms.
+    `block_seconds`: how many seconds one block takes.
     """
     plan = analysis.results.plan
     trials = max(len(plan.trials) // max(plan.blocks, 1), 1)
@@ -166,7 +170,7 @@ def _split(setting: Scenario, metric: MetricInfo, own: float, window: float, ove
 
 
 def _own(trials: Sequence[TrialRow], setting: Scenario, metric: MetricInfo) -> dict[str, float]:
-    """The mean variance of a trial's own noise by arm, for arms with enough trials that have values over time."""
+    """Return the mean variance of a trial's own noise by arm; arms without enough values over time are left out."""
     found: dict[str, list[float]] = {}
     for row in trials:
         if row.outcome != "ok" or (row.profile, row.topology, row.workload) != (

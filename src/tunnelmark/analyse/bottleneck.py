@@ -183,12 +183,12 @@ def _discarded(
 
 
 def _merged(limits: Mapping[str, float], sender: str, receiver: str) -> bool:
-    """Whether the VPN hands over several packets as one."""
+    """Return whether the VPN hands over several packets as one."""
     return limits.get(f"got_size_{receiver}", 0.0) > MERGED * limits.get(f"sent_size_{sender}", 0.0) > 0
 
 
 def _kept(limits: Mapping[str, float], sender: str, receiver: str) -> bool:
-    """Whether what left the sender was not dropped at the receiver.
+    """Return whether what left the sender was not dropped at the receiver.
 
     Behind a full link, the receiver's queues may still have no room for a datagram.
     """
@@ -198,7 +198,7 @@ def _kept(limits: Mapping[str, float], sender: str, receiver: str) -> bool:
 
 
 def _all_left(use: WorkloadInfo, row: TrialRow, sender: str, values: Mapping[str, float]) -> bool:
-    """Whether the sender offered the whole load, so that its core, however busy, held nothing back.
+    """Return whether the sender offered the whole load, so that its core, however busy, held nothing back.
 
     Always False for a tunnel: what the workload gave to the VPN's program may not have left.
     """
@@ -236,7 +236,7 @@ def without_rest(limits: Mapping[str, float], end: str, other: float) -> float:
 
 
 def _some_lost(limits: Mapping[str, float], sender: str) -> bool:
-    """Whether the link lost at least a share `LOST` of the packets, even if these were few.
+    """Return whether the link lost at least a share `LOST` of the packets, even if these were few.
 
     Few losses may hold a slow stream back: it then waits for acknowledgements more than for its program.
     """
@@ -304,7 +304,7 @@ def _losses(trials: Sequence[Bottleneck], total: int) -> Bottleneck:
 
 
 def bound_by(plan: PlanInfo, trials: Iterable[TrialRow]) -> Mapping[tuple[str, Scenario], Bottleneck]:
-    """The bottleneck of each arm in each setting whose trials were watched."""
+    """Return the bottleneck of each arm in each setting whose trials were watched."""
     profiles = {profile.name: profile for profile in plan.profiles}
     uses = {use.name: use for use in plan.workloads}
     found: dict[tuple[str, Scenario], list[Bottleneck | None]] = {}

@@ -70,7 +70,10 @@ class BuildChange:
     bound: str = ""
 
     def worse_by(self) -> tuple[float, float, float] | None:
-        """By what share the second build is worse (below zero: better), and its interval's ends; None without one."""
+        """Return by what share the second build is worse, and its interval's ends; None without one.
+
+        Below zero, it is better (-0.03: by 3 %).
+        """
         if self.ratio is None or self.interval is None:
             return None
         low, high = self.interval
@@ -107,7 +110,7 @@ class BuildVerdict:
 
 
 def radius(blocks: int, spread: float, level: float) -> float:
-    """Half the width of the confidence sequence of a mean of `blocks` values; infinite if they are too few.
+    """Return half the width of the confidence sequence of a mean of `blocks` values; infinite if they are too few.
 
     `spread`: the values' standard deviation. The sequence holds at all looks with a chance of 1 - `level`.
     """
@@ -163,7 +166,7 @@ def builds(analysis: Analysis, enough: Enough) -> BuildVerdict:
 
 
 def _asked(analysis: Analysis, enough: Enough) -> list[tuple[Scenario, MetricInfo]]:
-    """Each setting with the metrics that decide: the primary ones of its workload, or those that were named."""
+    """Return each setting with the metrics that decide: the primary ones of its workload, or those that were named."""
     uses = {use.name: use for use in analysis.results.plan.workloads}
     return [
         (setting, metric)
@@ -268,7 +271,7 @@ def decision(
 
 
 def reason(verdict: BuildVerdict) -> str:
-    """Why a verdict is what it is, in a few words."""
+    """Return in a few words why a verdict is what it is."""
     change = f"{100 * verdict.change:g} %"
     if verdict.apart:
         return "the old build came out different from itself"

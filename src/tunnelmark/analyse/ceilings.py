@@ -8,13 +8,13 @@ from tunnelmark.analyse.model import Capacity, Ceiling, LinkShare, MetricCell
 from tunnelmark.record.results import MetricInfo, PlanInfo
 
 DIRECT_OVERFLOWS = 1.02
-"""Beyond this share the link is not shaped as it should be; the rest is what a queue lets out at the window's start."""
+"""Beyond this share of its rate a link is not shaped as it should be: a queue lets out 2 % at most at the start."""
 
 AT_LINK = 0.97
 """From this ratio to direct on, an arm is at the link's ceiling too."""
 
 NEAR_LINK = 0.90
-"""From this ratio to direct on, it may be: a tunnel's own headers take 3 to 8 % of each packet."""
+"""From this ratio to direct on, an arm may be at that ceiling: a tunnel's own headers take 3 to 8 % of each packet."""
 
 NEAR_LAB = 0.90
 """From this share of what the generator reaches on the bare, unshaped link on, generator and lab are near their limit."""
@@ -31,10 +31,11 @@ def ceiling_of(
     *,
     ended_by_lab: bool = False,
 ) -> Ceiling | None:
-    """What limited this throughput, if not the arm; None if it was the arm.
+    """Return what limited this rate, if not the arm; None if it was the arm, or if the cell has no value or no rate.
 
-    `share` is how direct fills the link in the same setting; `capacity` is what the workload reaches on the bare,
-    unshaped link of the same topology; `ended_by_lab`: in most trials the workload itself says that it was at its limit.
+    `share`: how direct fills the link in the same setting. `offered`: the bit/s that the workload offers. `capacity`:
+    what the workload reaches on the bare, unshaped link of the same topology. `ended_by_lab`: in most trials the
+    workload itself says that it was at its limit.
     """
     if cell.spread is None or not is_rate(cell.metric):
         return None
@@ -70,7 +71,7 @@ _TUNNEL = 14 + 8 + 8 + 20
 
 
 def link_shares(plan: PlanInfo, cells: Sequence[MetricCell], reference: str | None) -> tuple[LinkShare, ...]:
-    """What direct reaches of each shaped rate, by every primary throughput; nothing where no rate is shaped."""
+    """Return how well direct fills each link that has a rate, by every primary throughput; () if none has one."""
     profiles = {profile.name: profile for profile in plan.profiles}
     uses = {workload.name: workload for workload in plan.workloads}
     shares = []
@@ -88,7 +89,10 @@ def link_shares(plan: PlanInfo, cells: Sequence[MetricCell], reference: str | No
 
 
 def _of_frames(plan: PlanInfo, cells: Sequence[MetricCell], cell: MetricCell) -> float:
-    """The share of payload in this arm's frames over that in full ones, at most 1: a small MTU or VXLAN lowers it."""
+    """Return the share of payload in this arm's frames over that in full ones, at most 1.
+
+    A small MTU or VXLAN lowers it.
+    """
     inner = any(arm.inner for arm in plan.arms if arm.name == cell.arm)
     for other in cells:
         if (other.arm, other.setting, other.metric.name) == (cell.arm, cell.setting, "mss") and other.spread:
@@ -99,7 +103,7 @@ def _of_frames(plan: PlanInfo, cells: Sequence[MetricCell], cell: MetricCell) ->
 
 
 def capacities(plan: PlanInfo, cells: Sequence[MetricCell], reference: str | None) -> tuple[Capacity, ...]:
-    """What each workload reaches on the bare link of a profile that shapes and impairs nothing, by every rate it has."""
+    """Return what each workload that sends as fast as it can reaches on a bare, unshaped link, by each primary rate."""
     free = {profile.name for profile in plan.profiles if profile.rate is None and not profile.impaired}
     greedy = {workload.name for workload in plan.workloads if workload.offered is None and not workload.offered_by}
     return tuple(
@@ -111,7 +115,7 @@ def capacities(plan: PlanInfo, cells: Sequence[MetricCell], reference: str | Non
 
 
 def is_rate(metric: MetricInfo) -> bool:
-    """Whether a metric is a rate per second that a generator drives as high as it can."""
+    """Return whether a metric is a rate per second that a generator drives as high as it can."""
     return metric.unit.endswith("/s") and metric.better == "higher" and metric.compare == "ratio"
 
 

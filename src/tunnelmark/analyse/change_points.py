@@ -118,11 +118,12 @@ def _look(values: Sequence[float], seed: Sequence[int]) -> tuple[int, float]:
 
 
 def _place(values: Sequence[float]) -> int:
-    """The split with the least sum of absolute deviations of the values from the medians of their parts (Bai 1995).
+    """Return the split with the least sum of absolute deviations of the values from their part's median (Bai 1995).
 
-    Ranks are not enough: in a short part they do not say how large a step is. The largest value counts as the second
-    largest, and the smallest as the second smallest, so that one outlier is not taken for a level of its own. Infinite
-    values, of which there may be several, are placed just over one range beyond the others.
+    It is the index of the second part's first value. Ranks are not enough: in a short part they do not say how large a
+    step is. The largest value counts as the second largest, and the smallest as the second smallest, so that one
+    outlier is not taken for a level of its own. Infinite values, of which there may be several, are placed just over
+    one range beyond the others.
     """
     found = np.asarray(values, dtype=float)
     finite = found[np.isfinite(found)]
@@ -140,7 +141,10 @@ def _apart(values: NDArray[np.float64]) -> float:
 
 
 def _splits(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mann-Whitney's statistic of each split in two along the last axis, standardised except for a constant factor."""
+    """Return Mann-Whitney's statistic of each split in two along the last axis.
+
+    It is standardised except for a constant factor.
+    """
     n = ranks.shape[-1]
     first = np.arange(1, n)
     apart = np.cumsum(ranks - (n + 1) / 2, axis=-1)[..., :-1]

@@ -18,10 +18,11 @@ POWER = 0.8
 
 
 def detectable(additive: Sequence[float], level: float, threshold: float) -> float | None:
-    """The smallest true additive effect that blocks with this spread show in four of five studies; None with too few.
+    """Return the smallest true additive effect that blocks with this spread show in four of five studies.
 
-    `level` is the chance of error left to this one question, `threshold` the smallest effect that counts at all: an
-    estimate must be beyond it, too, and a true effect must be larger by its own noise.
+    None with fewer than `MIN_BLOCKS` blocks. `additive`: the effect of each block, a log ratio or a difference.
+    `level`: the chance of error left to this one question. `threshold`: the smallest effect that counts at all. An
+    estimate must be beyond it, too, so a true effect must be larger by its own noise.
     """
     n = len(additive)
     if n < MIN_BLOCKS:
@@ -30,7 +31,7 @@ def detectable(additive: Sequence[float], level: float, threshold: float) -> flo
 
 
 def smallest(sd: float, n: int, level: float, threshold: float) -> float:
-    """The smallest true effect that `n` blocks show in four of five studies (see `detectable`); `sd`: of their effects."""
+    """Return the smallest true effect that `n` blocks with effects of deviation `sd` show in four of five studies."""
     error = sd / sqrt(n)
     return max(_noncentrality(n - 1, level) * error, threshold + _ABOVE * error)
 
@@ -42,10 +43,10 @@ _ABOVE = (
 
 @lru_cache(maxsize=4096)
 def _noncentrality(freedom: int, level: float) -> float:
-    """By how many standard errors the truth must be off so that the two-sided t test at `level` finds it.
+    """Return by how many standard errors the truth must be off so that the two-sided t test at `level` finds it.
 
-    The noncentral t is a normal over an independent root of a chi-square, so its upper tail is the mean of normal ones over
-    that root; SciPy's own distribution is not a number at the small levels of large studies.
+    The noncentral t is a normal over an independent root of a chi-square, so its upper tail is the mean of normal ones
+    over that root; SciPy's own distribution is not a number at the small levels of large studies.
     """
     from scipy.optimize import brentq
     from scipy.special import gammaincinv, ndtr, stdtrit

@@ -1,4 +1,4 @@
-"""Whether the machine itself changed while a run lasted: its yardsticks before the trials against those after them."""
+"""Says whether a machine changed during a run, by its yardsticks (short measurements) before and after the trials."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MARGIN = 0.25
 """A yardstick has moved when it takes a quarter longer or shorter, and its quartiles before and after lie apart.
 
 Chosen, not measured on a quiet machine: beyond the fifth by which a result may be moved before it is void (`model.grades`). Other
-work moves yardsticks, too: docs/limitations.md has how often.
+work moves yardsticks, too: docs/limitations.md says how often.
 """
 
 
@@ -29,14 +29,14 @@ class MovedYardstick:
 
 
 def ends(results: Results) -> tuple[YardstickRow, YardstickRow] | None:
-    """The first yardsticks before the trials and the last ones after them; None if the run does not have both."""
+    """Return the first yardsticks before the trials and the last after them; None if the run does not have both."""
     before = next((row for row in results.yardsticks if row.when == "before" and row.lengths), None)
     after = next((row for row in reversed(results.yardsticks) if row.when == "after" and row.lengths), None)
     return None if before is None or after is None or after.started < before.started else (before, after)
 
 
 def moved(results: Results) -> tuple[MovedYardstick, ...]:
-    """The yardsticks that say that the machine had changed at the end, those that moved most first."""
+    """Return the yardsticks that say that the machine had changed at the end, most moved first; () if none says so."""
     if (both := ends(results)) is None:
         return ()
     before, after = both

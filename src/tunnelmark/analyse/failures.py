@@ -49,14 +49,14 @@ def grouped(failures: Iterable[TrialRow]) -> tuple[FailureGroup, ...]:
 
 
 def silent(trials: Sequence[TrialRow]) -> tuple[str, ...]:
-    """The arms that never had a result though some attempt was not void, in the order of their first such attempt."""
+    """Return the arms that never had a result, though some attempt was not void, in the order of these attempts."""
     tried = Counter(row.arm for row in trials if row.outcome != "void")
     good = Counter(row.arm for row in trials if row.outcome == "ok")
     return tuple(arm for arm in tried if not good[arm])
 
 
 def causes(failures: Sequence[TrialRow]) -> str:
-    """Every cause with the names of its trials; with more than `NAMED`, their number for each arm."""
+    """Return as text every cause with the names of its trials; with more than `NAMED`, their number for each arm."""
     by_cause: dict[str, list[TrialRow]] = {}
     for row in failures:
         by_cause.setdefault(row.reason or row.outcome, []).append(row)

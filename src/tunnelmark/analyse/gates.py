@@ -13,7 +13,7 @@ AA = "A/A agrees"
 
 
 def gates(analysis: Analysis) -> tuple[Gate, ...]:
-    """All gates of a study with what each found; a command that ran the study ends with 1 if one has not passed."""
+    """Return all gates of a study. A command that ran the study ends with exit code 1 if one has not passed."""
     checked = link_gate.gate(analysis.results)
     return (_same(analysis), _succeeded(analysis), _link_filled(analysis), *([checked] if checked else []))
 
@@ -26,7 +26,10 @@ def _same(analysis: Analysis) -> Gate:
 
 
 def _succeeded(analysis: Analysis) -> Gate:
-    """Every trial must have succeeded. A void one does not count if replacement or added blocks make up for it."""
+    """Return the gate that every trial has succeeded.
+
+    A void trial does not count if replacement or added blocks make up for it.
+    """
     trials, plan, said = len(analysis.trials), analysis.results.plan, []
     if analysis.failed:
         said.append(f"{len(analysis.failed)} of {trials} trials failed ({causes(analysis.failed)})")

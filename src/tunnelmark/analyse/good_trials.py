@@ -40,7 +40,7 @@ def _with(plan: PlanInfo, cell: MetricCell, values: BlockValues, reference: str 
 
 
 def _differ(metric: MetricInfo, all_usable: Comparison, alone: Comparison) -> bool:
-    """Whether each estimate is outside of the other's interval, and they are more than negligibly apart."""
+    """Return whether each estimate is outside of the other's interval, and they are more than negligibly apart."""
     if all_usable.estimate is None or alone.estimate is None or all_usable.interval is None or alone.interval is None:
         return False
     apart = abs(additive(metric, all_usable.estimate) - additive(metric, alone.estimate))

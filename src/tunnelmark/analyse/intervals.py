@@ -28,26 +28,27 @@ LEVEL = 0.05
 """The chance of error everywhere: intervals of 95 %; a corrected test says "differs" if q is below 5 %."""
 
 EQUAL_LEVEL = 0.08
-"""Two one-sided tests at 4 % each are one interval of 92 % (Schuirmann 1987): at 5 % they are wrong in exactly 5 % of normal
-samples, and noise that is not quite normal is to stay below that, too."""
+"""The level of the test for equality: two one-sided tests at 4 % each are one interval of 92 % (Schuirmann 1987).
+
+At 5 % they are wrong in exactly 5 % of normal samples, and noise that is not quite normal is to stay below that, too."""
 
 LEVEL_UNTIL_PRECISE = 0.035
-"""The same for a run that stops when its intervals are narrow. Such a run stops early where its blocks happen to scatter little, so
-that an interval of 95 % holds the truth in 93 % of them (as Chow and Robbins' rule in small samples: N. Starr, "The Performance of a
-Sequential Procedure for the Fixed-Width Interval Estimation of the Mean", Annals of Mathematical Statistics 37(1), 1966,
-pp. 36-50). With the factor of 96.5 % it is 95 % or more, by the simulation in `bench/stopping_bars.py`."""
+"""`LEVEL` of a run that stops when its intervals are narrow. It stops early if its blocks happen to scatter little, so
+that an interval of 95 % holds the truth in 93 % of such runs (as Chow and Robbins' rule in small samples: N. Starr, "The
+Performance of a Sequential Procedure for the Fixed-Width Interval Estimation of the Mean", Annals of Mathematical
+Statistics 37(1), 1966, pp. 36-50). With the factor of 96.5 % it is 95 % or more (`bench/stopping_bars.py` simulates it)."""
 
 LEVEL_UNTIL_CHANGED = 0.025
-"""The same for a run that stops when a change between two builds is found or excluded (`build_change`, whose own intervals hold at every
-look). All other intervals of such a run are too near to what it stopped for: those of 95 % hold the truth in 90 to 96 % of runs, those with
-the factor of 97.5 % in 96 % or more, by the simulation in `bench/ab.py`."""
+"""`LEVEL` of a run that stops when a change between two builds is found or excluded (`build_change`, whose own intervals
+hold at every look). All other intervals of such a run are too near to what it stopped for: those of 95 % hold the truth
+in 90 to 96 % of runs, those with the factor of 97.5 % in 96 % or more, by the simulation in `bench/ab.py`."""
 
 MIN_BLOCKS = 3
 """Fewer blocks than this give no interval and no test; Student's factor at two blocks is 12.7."""
 
 MIN_BOOTSTRAP = 5
-"""No percentile interval reaches beyond the smallest and the largest block, and that range holds the truth only
-75 % of the time with three blocks and 88 % with four; there, Student's interval is given instead."""
+"""With fewer blocks than this, Student's interval is given instead of a percentile interval. That does not reach beyond
+the smallest and the largest block, which hold the truth between them 75 % of the time with three, 88 % with four."""
 
 EXACT_BLOCKS = 8
 """Up to this many blocks, all resamples are enumerated and no chance is left in the interval."""
@@ -58,17 +59,17 @@ _ROUNDING = 1e-12
 
 
 def level_of(enough: Enough | None) -> float:
-    """The nominal chance of error with which a run's intervals hold in 95 % of such runs."""
+    """Return the nominal chance of error with which a run's intervals hold in 95 % of such runs."""
     if enough is not None and enough.change is not None:
         return LEVEL_UNTIL_CHANGED
     return LEVEL if enough is None or enough.precision is None else LEVEL_UNTIL_PRECISE
 
 
 def interval(effects: Sequence[float], level: float = LEVEL) -> Interval | None:
-    """A 95 % interval of the mean of additive effects (log ratios or differences), one per block.
+    """Return a 95 % interval of the mean of additive effects (log ratios or differences), one per block.
 
-    Blocks are the clusters: whatever is correlated inside a block stays together when blocks are drawn again.
-    None with fewer than `MIN_BLOCKS` blocks. The same effects always give the same interval. `level`: see `level_of`.
+    Blocks are the clusters: whatever is correlated inside a block stays together when blocks are drawn again. None with
+    fewer than `MIN_BLOCKS` blocks. The same effects always give the same interval. `level`: see `level_of`.
     """
     n = len(effects)
     if n < MIN_BLOCKS:
@@ -79,7 +80,7 @@ def interval(effects: Sequence[float], level: float = LEVEL) -> Interval | None:
 
 
 def expanded_tail(n: int, level: float = LEVEL) -> float:
-    """The tail of Hesterberg's expanded percentile interval: Phi(-sqrt(n / (n - 1)) t), instead of 2.5 %.
+    """Return the tail of Hesterberg's expanded percentile interval: Phi(-sqrt(n / (n - 1)) t), instead of 2.5 %.
 
     The plain percentile interval is too narrow twice: the bootstrap's spread is that of n, not n - 1, and it uses the
     normal instead of t. With five blocks it holds the truth 85 % of the time where 95 % is said; expanded, 94 %.
@@ -90,10 +91,10 @@ def expanded_tail(n: int, level: float = LEVEL) -> float:
 
 
 def percentiles(values: NDArray[np.float64], tail: float) -> tuple[float, float]:
-    """The lower and upper `tail` quantile of the bootstrap distribution of the mean.
+    """Return the lower and upper `tail` quantile of the bootstrap distribution of the mean.
 
-    With few blocks the distribution has few steps; of the two steps around a quantile the outer one is taken, as
-    these intervals are rather too narrow than too wide.
+    With few blocks the distribution has few steps; of the two steps around a quantile the outer one is taken, as these
+    intervals are rather too narrow than too wide.
     """
     n = len(values)
     if n > EXACT_BLOCKS:
@@ -110,7 +111,7 @@ def percentiles(values: NDArray[np.float64], tail: float) -> tuple[float, float]
 
 @lru_cache
 def _resamples(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """All distinct resamples of n values, as weights of these values, and the chance of each (multinomial)."""
+    """Return all distinct resamples of n values, as weights of these values, and the chance of each (multinomial)."""
     draws = [np.bincount(draw, minlength=n) for draw in combinations_with_replacement(range(n), n)]
     chances = [factorial(n) / prod(factorial(int(k)) for k in draw) / n**n for draw in draws]
     return np.array(draws) / n, np.array(chances)
@@ -118,7 +119,7 @@ def _resamples(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 @lru_cache(maxsize=32)
 def _drawn(n: int) -> NDArray[np.float64]:
-    """`RESAMPLES` resamples of n values as weights, drawn by chance, and the same for every question.
+    """Return `RESAMPLES` resamples of n values as weights, drawn by chance, and the same for every question.
 
     A draw of its own for each question would be as good, and takes most of the time of a large study's analysis.
     """
@@ -127,7 +128,7 @@ def _drawn(n: int) -> NDArray[np.float64]:
 
 
 def paired_t(effects: Sequence[float]) -> float | None:
-    """The two-sided p value of "the mean additive effect is zero" by Student's paired t over blocks.
+    """Return the two-sided p value of "the mean additive effect is zero" by Student's paired t over blocks.
 
     None with fewer than `MIN_BLOCKS`. Effects that are all alike have no spread to compare with: p is 1 when they are
     all zero and 0 otherwise.
@@ -146,7 +147,7 @@ def paired_t(effects: Sequence[float]) -> float | None:
 
 
 def corrected(p_values: Sequence[float]) -> tuple[float, ...]:
-    """The p values of one family of questions, corrected by Holm (1979).
+    """Return the p values of one family of questions, corrected by Holm (1979), in the same order.
 
     Whatever the questions have to do with one another, the chance that any "differs" at 5 % is false stays below 5 %.
     """
@@ -158,7 +159,7 @@ def corrected(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def student(effects: Sequence[float], level: float = LEVEL) -> tuple[float, float] | None:
-    """Student's interval of the mean additive effect, of 1 - `level`; None with fewer than `MIN_BLOCKS`."""
+    """Return Student's interval of the mean additive effect, of 1 - `level`; None with fewer than `MIN_BLOCKS`."""
     n = len(effects)
     if n < MIN_BLOCKS:
         return None
@@ -168,10 +169,10 @@ def student(effects: Sequence[float], level: float = LEVEL) -> tuple[float, floa
 
 
 def sign_interval(effects: Sequence[float], level: float = LEVEL) -> tuple[float, float] | None:
-    """The narrowest exact interval of the median between two of the effects, of at least 1 - `level` (Thompson 1936).
+    """Return the narrowest exact interval of the median between two of the effects, of at least 1 - `level`.
 
-    It asks nothing of the effects' distribution, and effects may be infinite. None where even the smallest and the largest
-    effect hold the median less often: with five or fewer blocks at 5 %, with four at 10 %.
+    It asks nothing of the effects' distribution (Thompson 1936), and effects may be infinite. None if even the smallest
+    and the largest effect hold the median less often: with five or fewer blocks at 5 %, with four at 10 %.
     """
     n, ordered = len(effects), sorted(effects)
     tail, found = 0.0, None
@@ -184,7 +185,7 @@ def sign_interval(effects: Sequence[float], level: float = LEVEL) -> tuple[float
 
 
 def share(count: int, total: int) -> SuccessShare:
-    """`count` of `total` with Wilson's 95 % interval of the rate; 0 to 1 when nothing was tried."""
+    """Return `count` of `total` with Wilson's 95 % interval of the rate; it is 0 to 1 if nothing was tried."""
     if total == 0:
         return SuccessShare(0, 0, 0.0, 1.0)
     z = 1.959963984540054
@@ -195,7 +196,10 @@ def share(count: int, total: int) -> SuccessShare:
 
 
 def exact_share(count: int, total: int, level: float = LEVEL) -> tuple[float, float]:
-    """The exact interval of the rate behind `count` of `total`, 0 to 1: it holds the rate in at least 1 - `level` of studies."""
+    """Return the exact interval (from 0 to 1) of the rate behind `count` of `total`.
+
+    It holds the rate in at least 1 - `level` of studies.
+    """
     from scipy.special import betaincinv  # SciPy costs 0.4 s
 
     low = float(betaincinv(count, total - count + 1, level / 2)) if count else 0.0
@@ -204,7 +208,7 @@ def exact_share(count: int, total: int, level: float = LEVEL) -> tuple[float, fl
 
 
 def t_quantile(freedom: float, level: float = LEVEL) -> float:
-    """Student's two-sided factor: a share `level` of values lies beyond it; with infinite `freedom`, the normal one."""
+    """Return Student's two-sided factor, beyond which a share `level` of values lies; the normal one at infinity."""
     from scipy.special import stdtrit  # SciPy costs 0.4 s
 
     return float(stdtrit(freedom, 1 - level / 2))

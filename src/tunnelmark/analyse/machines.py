@@ -30,7 +30,7 @@ trials break down."""
 
 
 def fit(multiples: Sequence[Sequence[float]], noise: Sequence[Sequence[float]], source: str = "") -> MachineComparison:
-    """The deviation between two machines, from log multiples of several arms (rows) on several machines (columns).
+    """Estimate the deviation between two machines, from log multiples of several arms (rows) on several (columns).
 
     `noise`: the variance of each log multiple from its run's own scatter. The method is a two-way analysis of variance
     without repetition (Snedecor and Cochran, Statistical Methods, chapter 14). The deviation that all arms share on a

@@ -12,17 +12,17 @@ EQUAL_RATIO = 1.05
 """Arms within 5 % of each other are equal: a tunnel's own headers alone take 3 to 8 % of a packet of 1,500 bytes."""
 
 EQUAL_POINTS = 1.0
-"""Percentage points of a share. ITU-T G.1010 (2001), table I.1, lets conversational video lose 1 %."""
+"""The margin for a share, in percentage points. ITU-T G.1010 (2001), table I.1, lets conversational video lose 1 %."""
 
 EQUAL_DELAY = 1e-4
-"""Seconds of a delay: 100 µs, what eight full frames in a gigabit queue take; a hundred round trips in a row, as a large
-page makes them, then differ by 10 ms, which is less than one picture of a screen at 60 Hz."""
+"""The margin for a delay, in seconds: 100 µs, what eight full frames in a gigabit queue take. A hundred round trips in a
+row, as a large page makes them, then differ by 10 ms, which is less than one picture of a screen at 60 Hz."""
 
 EQUAL_SPAN = 1e-2
-"""Seconds of an outage, a gap or another span: 10 ms, less than one picture of a screen at 60 Hz."""
+"""The margin for an outage, a gap or another span, in seconds: 10 ms, less than one picture of a screen at 60 Hz."""
 
 EQUAL_OTHER = 1.0
-"""For differences in any other unit, one of it: one packet, one request, one ms/s of a core."""
+"""The margin for a difference in any other unit: one packet, one request, one ms/s of a core."""
 
 NEGLIGIBLE_RATIO = 1.01
 """A ratio within one per cent of 1 is negligible, however sure it is."""
@@ -39,7 +39,7 @@ SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
 
 
 def equal_within(metric: MetricInfo) -> float:
-    """The largest effect between arms that are called equal: a ratio above 1, or a difference in the metric's unit."""
+    """Return the largest effect between equal arms: a ratio above 1, or a difference in the metric's unit."""
     if metric.compare == "ratio":
         return EQUAL_RATIO
     if metric.unit == "%":
@@ -50,7 +50,7 @@ def equal_within(metric: MetricInfo) -> float:
 
 
 def negligible(metric: MetricInfo) -> float:
-    """The largest effect that is negligible: a ratio above 1, or a difference in the metric's unit."""
+    """Return the largest effect that is negligible: a ratio above 1, or a difference in the metric's unit."""
     if metric.compare == "ratio":
         return NEGLIGIBLE_RATIO
     if metric.unit == "%":

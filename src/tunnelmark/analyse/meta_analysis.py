@@ -203,7 +203,7 @@ def _found(
 
 
 def _row(found: _Found, analyses: Mapping[str, Analysis]) -> MergedRow | None:
-    """The comparison over all sessions together; None if no session has values."""
+    """Return the comparison over all sessions together; None if no session has values."""
     combined = combine(found.effects)
     if combined is None:
         return None
@@ -215,7 +215,7 @@ def _row(found: _Found, analyses: Mapping[str, Analysis]) -> MergedRow | None:
 
 
 def _effect(name: str, machine: str, pair: Comparison, metric: MetricInfo) -> SessionEffect | str:
-    """The effect in a session, or the reason why there is none."""
+    """Return the effect in a session, or the reason why there is none."""
     if metric.compare == "ratio" and any(each <= 0 or not isfinite(each) for each in pair.effects):
         return "a block with zero, of which a ratio has no logarithm"
     values = [additive(metric, each) for each in pair.effects]

@@ -386,13 +386,13 @@ class Analysis:
         return found
 
     def cell(self, arm: str, setting: Scenario, metric: str) -> MetricCell:
-        """The cell of an arm, a setting and a metric. Raises KeyError if the plan has no such cell."""
+        """Return the cell of an arm, a setting and a metric. Raises KeyError if the plan has no such cell."""
         return self._by_metric[setting, metric][arm]
 
     def cells_of(self, setting: Scenario, metric: str) -> tuple[MetricCell, ...]:
-        """The cells of one metric in one setting, in the order of the plan's arms; () if the plan has none."""
+        """Return the cells of one metric in one setting, in the order of the plan's arms; () if the plan has none."""
         return tuple(self._by_metric.get((setting, metric), {}).values())
 
     def settings(self) -> tuple[Scenario, ...]:
-        """All settings in which the study's design has at least one arm, in the order of the plan."""
+        """Return all settings in which the study's design has at least one arm, in the order of the plan."""
         return tuple(dict.fromkeys(cell.setting for cell in self.cells if cell.verdict != "left out"))

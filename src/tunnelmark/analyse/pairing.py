@@ -23,9 +23,9 @@ BlockValues = Mapping[tuple[str, Scenario, str], tuple[BlockValue, ...]]
 
 
 def values_by_block(trials: Iterable[TrialRow], may: Callable[[TrialRow, str], bool] = lambda *_: True) -> BlockValues:
-    """The value of each metric over the whole window, by block, from the trials that succeeded.
+    """Return the value of each metric over the whole window, by block, from the trials that succeeded.
 
-    `may` says by trial and metric whether a value is to be used.
+    `may` says by trial and metric whether a value is to be used. Several values of one block are averaged.
     """
     found: dict[tuple[str, Scenario, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for trial in trials:
@@ -44,7 +44,7 @@ def setting_of(trial: TrialRow) -> Scenario:
 
 
 def is_planned(plan: PlanInfo, setting: Scenario, *arms: str) -> bool:
-    """Whether the study's design has all of these arms in a setting."""
+    """Return whether the study's design has all of these arms in a setting."""
     return all(plan.design.has((arm, setting.profile, setting.topology, setting.workload)) for arm in arms)
 
 
@@ -118,7 +118,7 @@ def compare_values(
 
 
 def _log_ratio(a: float, b: float) -> float:
-    """The log of a / b; infinite where one is zero, and 0 where both are: then they are alike."""
+    """Return the log of a / b: minus infinity if only a is zero, infinity if only b is, and 0 if both are."""
     if a > 0 and b > 0:
         return log(a / b)
     return inf if a > 0 else -inf if b > 0 else 0.0
@@ -134,7 +134,7 @@ def _by_signs(effects: Sequence[float], level: float) -> Interval | None:
 
 
 def _equal(metric: MetricInfo, effects: Sequence[float], doubt: Doubt | None, level: float) -> bool:
-    """Whether two one-sided tests show that the mean effect is within the margin (Schuirmann 1987).
+    """Return whether two one-sided tests show that the mean effect is within the margin (Schuirmann 1987).
 
     An arm that carried nothing in some block is equal only to one that carried nothing at all in the same blocks.
     """
@@ -176,7 +176,7 @@ def decide(
 
 
 def _with_power(comparison: Comparison, metric: MetricInfo, level: float) -> Comparison:
-    """The comparison with its detectable difference, at the level that Holm's procedure had reached."""
+    """Return the comparison with its detectable difference, at the level that Holm's procedure had reached."""
     if comparison.doubt == "zeros":
         return comparison
     effects = [additive(metric, value) for value in comparison.effects]
@@ -194,19 +194,19 @@ def effect(metric: MetricInfo, additive: float) -> float:
 
 
 def additive(metric: MetricInfo, effect: float) -> float:
-    """An effect on the scale on which effects add up: the log of a ratio (of 0, minus infinity), or a difference."""
+    """Return an effect on the scale on which effects add up: the log of a ratio (of 0: -inf), or a difference."""
     if metric.compare != "ratio":
         return effect
     return log(effect) if effect > 0 else -inf
 
 
 def favours(metric: MetricInfo, comparison: Comparison) -> bool:
-    """Whether a comparison's effect is good for the arm that was compared."""
+    """Return whether a comparison's effect is good for the arm that was compared."""
     return ((comparison.order or 0.0) > 0) == (metric.better == "higher")
 
 
 def verdict(metric: MetricInfo, comparison: Comparison | None) -> Verdict:
-    """The verdict on the arm of a comparison that `decide` has decided."""
+    """Return the verdict on the arm of a comparison that `decide` has decided; "too few blocks" if it has no q."""
     if comparison is None or comparison.q is None:
         return "too few blocks"
     if not comparison.differs:

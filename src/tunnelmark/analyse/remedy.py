@@ -19,7 +19,7 @@ _LONGEST = 300  # characters of a reason
 
 
 def mostly_void(analysis: Analysis) -> bool:
-    """Whether more than half of the trials that ran are void."""
+    """Return whether more than half of the trials that ran are void."""
     return 2 * len(analysis.void) > len(analysis.trials)
 
 

@@ -26,7 +26,7 @@ eight. For such a sample the interval is only wider: it is exact, and holds as o
 
 
 def doubt(additive: Sequence[float], zeros: int, *, ratio: bool) -> Doubt | None:
-    """Why the mean of these additive effects is not to be given; `zeros` counts blocks where one side of a ratio is zero."""
+    """Return why the mean of these effects is not to be given, or None; `zeros`: blocks with a zero in a ratio."""
     if zeros:
         return "zeros"
     if not ratio:
@@ -37,7 +37,7 @@ def doubt(additive: Sequence[float], zeros: int, *, ratio: bool) -> Doubt | None
 
 
 def doubtful(additive: Sequence[float], zeros: int, found: Doubt | None) -> int:
-    """How many blocks cause the doubt: those with a zero, with a difference of zero, or far off; 0 without a doubt."""
+    """Return how many blocks cause the doubt: those with a zero, with a difference of zero, or far off; else 0."""
     if found == "mostly zero":
         return sum(value == 0 for value in additive)
     if found == "far off":

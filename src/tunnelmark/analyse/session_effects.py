@@ -208,9 +208,9 @@ def combine(found: Sequence[SessionEffect]) -> Combined | None:
 
 
 def paule_mandel(estimates: Sequence[float], errors: Sequence[float]) -> float:
-    """The variance between units at which the weighted squares sum to what is expected, k - 1; 0 if they sum to less.
+    """Return the variance between units at which the weighted squares sum to what is expected, k - 1.
 
-    `errors`: the variance of each estimate's error.
+    It is 0 if they sum to less. `errors`: the variance of each estimate's error.
     """
     freedom = len(estimates) - 1
     if _squares(estimates, errors, 0.0) <= freedom:
@@ -227,7 +227,7 @@ def paule_mandel(estimates: Sequence[float], errors: Sequence[float]) -> float:
 
 
 def _of_a_block(found: Sequence[SessionEffect]) -> _Block | None:
-    """The variance of a block's effect over all sessions; None if no session has two blocks."""
+    """Return the variance of a block's effect over all sessions; None if no session has two blocks."""
     freedom = sum(each.blocks - 1 for each in found)
     if not freedom:
         return None
@@ -255,10 +255,10 @@ def _session(number: int, each: SessionEffect, block: _Block | None) -> _Session
 def _over(
     estimates: Sequence[float], errors: Sequence[float], more: _Variance, *, equal: bool
 ) -> tuple[float, float | None, float | None]:
-    """The mean over units, half of its interval's width, and half of the prediction interval's (None with few units).
+    """Return the mean over units, half of its interval's width, and half of the prediction interval's width.
 
-    `equal`: units have equal weights, else the best ones. `more`: by how much the variance of one run exceeds that of
-    these estimates.
+    Both widths are None with few units. `equal`: units have equal weights, else the best ones. `more`: by how much the
+    variance of one run exceeds that of these estimates.
     """
     count = len(estimates)
     if count == 1:
@@ -277,7 +277,7 @@ def _over(
 
 
 def _half(members: Sequence[Sequence[_Session]], block: _Block | None) -> float | None:
-    """Half of the interval of the mean over just these units, from their blocks' errors; None if too few."""
+    """Return half of the interval of the mean over just these units, from their blocks' errors; None if too few."""
     if block is None:
         return None
     parts, shared = dict.fromkeys(block.pieces, 0.0), 0.0
@@ -296,7 +296,7 @@ def _half(members: Sequence[Sequence[_Session]], block: _Block | None) -> float 
 
 
 def _freedom(parts: Sequence[_Variance]) -> float:
-    """The degrees of freedom of a sum of variances (Satterthwaite 1946)."""
+    """Return the degrees of freedom of a sum of variances (Satterthwaite 1946)."""
     some = [part for part in parts if part.value > 0 and part.freedom] or parts[:1]
     squares = sum(part.value**2 / part.freedom for part in some)
     return sum(part.value for part in some) ** 2 / squares if squares else some[0].freedom
@@ -309,9 +309,9 @@ def _squares(estimates: Sequence[float], errors: Sequence[float], between: float
 
 
 def _between_sessions(members: Sequence[Sequence[_Session]]) -> float | None:
-    """The variance between sessions of one machine beyond their errors, pooled over machines; None where none has two.
+    """Return the variance between sessions of one machine beyond their errors, pooled over machines.
 
-    It may be below zero.
+    None if no machine has two sessions. It may be below zero.
     """
     repeated = [mine for mine in members if len(mine) > 1]
     freedom = sum(len(mine) - 1 for mine in repeated)

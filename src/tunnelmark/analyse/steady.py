@@ -17,7 +17,7 @@ UNSTEADY = 10.0
 
 
 def unsteady(analysis: Analysis, cell: MetricCell) -> float | None:
-    """By how many per cent of the mean the second half was above the first; None where the window was stationary.
+    """Return by how many per cent of the mean the second half was above the first; None if the window was stationary.
 
     The mean over blocks must be beyond `UNSTEADY`, and the 95 % interval over blocks must not hold zero. None also with
     too few blocks for an interval, and for metrics that are not primary or not in bit/s: the halves are of the goodput.
@@ -30,7 +30,7 @@ def unsteady(analysis: Analysis, cell: MetricCell) -> float | None:
 
 
 def moved(drifts: Sequence[float]) -> float | None:
-    """The mean of what each block drifted, in per cent, if it is beyond `UNSTEADY` and beyond chance; else None."""
+    """Return the mean drift over blocks in per cent, if it is beyond `UNSTEADY` and beyond chance; else None."""
     around = interval(drifts)
     if around is None or around.low <= 0 <= around.high or abs(fmean(drifts)) <= UNSTEADY:
         return None

@@ -49,9 +49,9 @@ class RatioWidth:
 
 
 def width(effects: Sequence[float], found: Interval | None, level: float) -> float | None:
-    """Half the width of a ratio's interval on the log scale: of the reported one, or of Student's if that is wider.
+    """Return half the width of a ratio's interval on the log scale; None without an interval.
 
-    `effects`: log ratios. None if there is no interval.
+    It is that of the reported interval, or of Student's if that is wider. `effects`: log ratios.
     """
     own = intervals.student(effects, level) if all(map(isfinite, effects)) else None
     if own is None or found is None or found.low <= 0:

@@ -68,7 +68,7 @@ def judge_units(twins: Sequence[Twins]) -> UnitTwins:
 
 
 def _differs(twins: Twins, family: int) -> bool:
-    """Whether the test says so and the difference is more than negligible (`margins.negligible`)."""
+    """Return whether the test finds a difference that is more than negligible (`margins.negligible`)."""
     found, freedom = twins.combined, twins.combined.units - 1
     assert found.low is not None and found.high is not None
     error = (found.high - found.low) / 2 / t_quantile(freedom)

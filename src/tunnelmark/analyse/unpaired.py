@@ -113,7 +113,7 @@ def mann_whitney(x: Iterable[float], y: Iterable[float]) -> tuple[float, float]:
 
 @lru_cache(maxsize=4096)
 def _by_ranks(x: tuple[float, ...], y: tuple[float, ...]) -> tuple[float, float]:
-    """The same for ranks; few blocks have few arrangements of ranks, so a large study computes each only once."""
+    """Return the same from ranks. Few blocks have few arrangements of ranks, so each is computed only once."""
     from scipy.stats import mannwhitneyu  # SciPy costs 0.4 s, and most commands need none of it
 
     if len({*x, *y}) == 1:
@@ -126,7 +126,7 @@ def _by_ranks(x: tuple[float, ...], y: tuple[float, ...]) -> tuple[float, float]
 
 
 def _exact(x: Sequence[float], y: Sequence[float]) -> float:
-    """The exact two-sided p: where the sum of the ranks `x` lies among all choices of as many of these ranks.
+    """Return the exact two-sided p: where the sum of the ranks `x` lies among all choices of equally many ranks.
 
     Tied ranks may be halves, so ranks are doubled to be whole.
     """
@@ -141,7 +141,7 @@ def _exact(x: Sequence[float], y: Sequence[float]) -> float:
 
 
 def scatter(analysis: Analysis, settings: Iterable[Scenario], metric: MetricInfo) -> tuple[BlockScatter, ...]:
-    """The scatter of each arm's values by one metric in each of these settings, with arms that have no value."""
+    """Return the scatter of each arm's values by one metric in each of these settings, with arms that have none."""
     return tuple(_scatter(cell) for setting in settings for cell in analysis.cells_of(setting, metric.name))
 
 

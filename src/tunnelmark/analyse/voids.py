@@ -14,7 +14,7 @@ from tunnelmark.record.results import TrialRow
 
 
 def void_rates(arms: Iterable[str], rows: Sequence[TrialRow]) -> tuple[VoidRate, ...]:
-    """One rate per arm over every attempt, repeated ones too; empty where nothing is void or there is one arm."""
+    """Return one rate per arm over every attempt, repeated ones too; () if none is void or only one arm was tried."""
     tried: dict[str, list[bool]] = {arm: [] for arm in arms}
     for row in rows:
         tried[row.arm].append(row.outcome == "void")

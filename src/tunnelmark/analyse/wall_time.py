@@ -66,7 +66,7 @@ def wall_time(sessions: Sequence[Session], trials: Sequence[TrialRow]) -> WallTi
 
 
 def disturbances(trials: Sequence[TrialRow]) -> tuple[Disturbance, ...]:
-    """The trials whose result is disturbed, in the order in which they ran."""
+    """Return the trials whose result is disturbed, in the order of `trials`."""
     disturbed = [trial for trial in trials if grade_of(trial) == "disturbed"]
     return tuple(Disturbance(trial.trial, others(trial.host), causes_of(trial)) for trial in disturbed)
 

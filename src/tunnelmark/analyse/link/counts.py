@@ -50,7 +50,7 @@ class Count:
     spread: float
 
     def deviation(self, share: float) -> float:
-        """The standard deviation of the count, in packets, on a link that strikes this share."""
+        """Return the standard deviation of the count, in packets, on a link that strikes this share."""
         return math.sqrt(self.offered * share * (1 - share) * self.spread)
 
     @property
@@ -73,7 +73,10 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """Losses among packets of which seed and number decide which are lost: `expected` follows, and `twice` from twice the share."""
+    """Losses among packets, if seed and packet number decide which packets are lost.
+
+    `expected`: the losses that follow from the profile. `twice`: those that follow from twice its share of losses.
+    """
 
     offered: int
     struck: int
@@ -85,7 +88,10 @@ class Draws:
 
     @classmethod
     def of(cls, share: float, ones: Sequence[tuple[LinkCounts, LinkPath]]) -> Draws:
-        """The draws of all these blocks as one sample, each with the path of its link; `share` is what the profile asks for."""
+        """Return the losses of all these blocks as one sample, each block with the path of its link.
+
+        `share`: the share of losses (0 to 1) that the profile asks for.
+        """
         follow = [path.lost(one.offered, share, min(2 * share, 1.0)) for one, path in ones]
         expected, twice = map(sum, zip(*follow, strict=True))
         return cls(sum(one.offered for one, _ in ones), sum(one.lost for one, _ in ones), expected, twice)
@@ -109,7 +115,7 @@ class Wander:
 
     @classmethod
     def of(cls, ones: Sequence[LinkCounts], delay: float, deviation: float) -> Wander:
-        """Compute it for these blocks; `delay`, `deviation`: the profile's mean and standard deviation, in seconds."""
+        """Return the variation over these blocks; `delay`, `deviation`: those of the profile, in seconds."""
         return cls(tuple((one.deviation**2 + (one.delay - delay) ** 2) / deviation**2 for one in ones))
 
     @property
@@ -142,9 +148,9 @@ class Wander:
 
 
 def place_of(links: Sequence[Sequence[str]], way: str) -> tuple[int, int]:
-    """For a direction (`a>b`, on a switch `all>b`), return its link's number, and the place of its target on that link.
+    """Return the number of the link of a direction (`a>b`, on a switch `all>b`), and the index of `b` on that link.
 
-    The place is 0 for the direction back.
+    The index is 0 for the direction back.
     """
     source, _, target = way.partition(">")
     number = next(n for n, nodes in enumerate(links) if target in nodes and (source in nodes or len(nodes) > 2))
@@ -197,7 +203,7 @@ def _jitter(way: str, wander: Wander, deviation: float) -> LinkPart:
 
 
 def counts(strikes: Mapping[str, float], ones: Sequence[LinkCounts]) -> Iterator[Count]:
-    """For each part in `strikes`: how many packets the emulator struck, to be compared with the profile's share.
+    """Yield, for each part in `strikes`, how many packets the emulator struck, to be compared with the profile's share.
 
     `strikes`: by part ("loss", "skips" and so on) the share of packets that the profile strikes. `ones`: the emulator's
     counts of each block.

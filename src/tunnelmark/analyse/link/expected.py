@@ -65,11 +65,11 @@ class ExpectedRange:
     high: float
 
     def wider(self, by: float) -> ExpectedRange:
-        """The range with both limits `by` further out, in the line's unit."""
+        """Return the range with both limits `by` further out, in the line's unit."""
         return ExpectedRange(self.middle, self.low - by, self.high + by)
 
     def holds(self, value: float) -> bool:
-        """Whether a value is inside the range; a value that is not known (NaN) counts as inside."""
+        """Return whether a value is inside the range; a value that is not known (NaN) counts as inside."""
         return not (value < self.low or value > self.high)
 
 
@@ -95,7 +95,7 @@ class Expected:
     clock_error: float = 0.0
 
     def elsewhere(self, lost: Flags) -> float:
-        """The number of probes lost outside of bursts and cuts, or not lost in them; NaN if these are not known."""
+        """Return how many probes were lost outside of bursts and cuts, or not lost in them; NaN if `losing` is None."""
         return float("nan") if self.losing is None else _elsewhere(lost, self.losing)
 
     def apart(self, delay: Floats, late: float = 0.0) -> float:
@@ -130,10 +130,10 @@ def expect(
     path: LinkPath | None = None,
     clock_error: float = 0.0,
 ) -> Expected:
-    """Simulate a direction for probes `sent` at these times (seconds since the link's zero); `serial`: see `serial_of`.
+    """Return the values that probes `sent` at these times (seconds since the link's zero) should have, by simulation.
 
-    `path`: the link's random numbers, if its seed and zero are known. `clock_error`: by how many seconds all measured
-    delays may be wrong together.
+    `serial`: see `serial_of`. `path`: the link's random numbers, if its seed and zero are known. `clock_error`: by how
+    many seconds all measured delays may be wrong together.
     """
     runs = int(np.clip(_DRAWS // max(len(sent), 1), *_RUNS))
     rows = simulated(model, direction, direction, sent, runs=runs, seed=1, serial=serial, path=path)
@@ -172,7 +172,7 @@ def simulated(
     serial: float,
     path: LinkPath | None = None,
 ) -> Sequence[ProbeRow]:
-    """Simulate `runs` rows of probes over a link that does `truth`, as a look sees them that expects `stated`."""
+    """Simulate `runs` rows of probes over a link that does `truth`, as seen by a look that expects `stated`."""
     fates = simulate(truth, model, sent, runs=runs, seed=seed, serial=serial, path=path)
     rows = [_row(fates, run, sent, floor_of(stated)) for run in range(runs)]
     _lose_headers(rows)
@@ -180,7 +180,7 @@ def simulated(
 
 
 def serial_of(profile: Profile, direction: Direction) -> float:
-    """The time in seconds that a probe takes to be sent at the direction's rate (its serialisation delay).
+    """Return the time in seconds that a probe takes to be sent at the direction's rate (its serialisation delay).
 
     It is 0 if the direction has no rate, or if a token bucket sets the rate: a bucket lets one probe pass at once.
     """
@@ -224,7 +224,7 @@ def _shape(every: Iterable[Floats], pooled: Floats, *, slow: bool) -> ExpectedRa
 
 
 def _apart(losing: Floats, sent: Floats) -> Floats:
-    """The chance of each probe to be lost, not known for those around a start or end of what loses them."""
+    """Return the chance of each probe to be lost; NaN for those around a start or end of what loses them."""
     changes = sent[1:][np.abs(np.diff(losing)) > _CHANGE]
     first, last = (np.searchsorted(changes, sent + side * _GUARD) for side in (-1, 1))
     return np.where(first == last, losing, np.nan)

@@ -75,15 +75,16 @@ def judge(profile: Profile, seen: Observation, when: When, raw: tuple[str, ...] 
 
 
 def _path(seen: Observation, flow: Flow, direction: Direction) -> LinkPath | None:
-    """The random numbers of a direction's processes in time; None if it has none, or if their start is not known."""
+    """Return the random numbers of a direction's processes in time; None if it has none, or their start is unknown."""
     place = seen.place(flow.target)
     return None if seen.begun is None or place is None or not in_time(direction) else LinkPath(seen.seed, 0, place)
 
 
 def row_of(flow: Flow, zero: int) -> ProbeRow:
-    """The probes of a flow in the order in which they were sent. Of each, the first arrival counts; others are copies.
+    """Return the probes of a flow in the order in which they were sent.
 
-    `zero`: the moment from which `sent` is counted, in nanoseconds.
+    Of each probe the first arrival counts; others are copies. `zero`: the moment from which `sent` is counted, in
+    nanoseconds.
     """
     assert flow.pace is not None
     count = flow.pace.count
@@ -153,7 +154,7 @@ def _lines(
 
 
 def _worth(each: Property, direction: Direction, found: float) -> bool:
-    """Whether the property means something here: without jitter, a correlation is only the instrument's noise."""
+    """Return whether the property means something here: without jitter, a correlation is only instrument noise."""
     if each.name == "skipped" and not floor_of(direction):
         return False
     return not np.isnan(found) and (each.name != "delay_lag1" or direction.jitter is not None)
@@ -179,7 +180,7 @@ def _line(way: str, each: Property, stated: str, expected: Expected, achieved: f
 
 
 def _shape(way: str, direction: Direction, row: ProbeRow, expected: Expected, shift: float) -> LinkLine:
-    """The line on the largest difference between the distribution functions of measured and simulated delays.
+    """Return the line on the largest difference between the distribution functions of measured and simulated delays.
 
     All measured delays may be taken as up to `shift` seconds shorter.
     """
@@ -218,7 +219,10 @@ def _series(row: ProbeRow) -> tuple[LinkPoint, ...]:
 
 
 def emulator_lines(profile: Profile, reports: Sequence[Mapping[str, Any]]) -> Iterator[LinkLine]:
-    """The lines on the emulator's own reports: how late packets left, and packets dropped that no profile asked for."""
+    """Yield the lines on the emulator's reports: how late packets left, and how many it dropped unasked.
+
+    Dropped packets have a line only if there are any.
+    """
     for report in reports:
         for each in report["directions"]:
             late, bound = float(each["lateness_us"]["p99"]), emulator_health.bound(profile)

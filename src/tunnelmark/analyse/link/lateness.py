@@ -38,7 +38,7 @@ def without_late(row: ProbeRow) -> tuple[float, ProbeRow | None]:
 
 
 def shift(mean: float) -> float:
-    """By how many seconds all delays may be too long together while their distribution still counts as the stated one.
+    """Return by how many seconds all delays may be too long together while their distribution still counts as stated.
 
     It is what the line on the mean delay allows: a fixed time, or a share of `mean` (seconds) if that is longer. That
     line judges such a shift. Other work on a path's cores can make all packets some 0.1 ms later.
@@ -67,7 +67,7 @@ def mended(lines: Sequence[LinkLine], rest: Sequence[LinkLine], share: float) ->
 
 
 def told_apart(line: LinkLine, reports: Sequence[Mapping[str, Any]]) -> LinkLine:
-    """Return the line, as "not judged" if it is about lateness, or outside by no more than lateness explains."""
+    """Return the line; it is "not judged" if it is about lateness, or outside by no more than lateness explains."""
     if line.ok is not False:
         return line
     if line.name == "late":
@@ -83,14 +83,14 @@ def told_apart(line: LinkLine, reports: Sequence[Mapping[str, Any]]) -> LinkLine
 
 
 def _late(way: str, reports: Sequence[Mapping[str, Any]]) -> Mapping[str, float] | None:
-    """The lateness (us) from the first report that has packets of the direction `way`; None if no report has any."""
+    """Return the lateness (us) from the first report that has packets of the direction `way`; None if none has any."""
     name = way.replace(">", " to ")
     ways = (each for report in reports for each in report["directions"] if each["name"] == name)
     return next((each["lateness_us"] for each in ways if each["lateness_us"]["count"]), None)
 
 
 def _adds(name: str, late: Mapping[str, float]) -> float:
-    """By how many ms the lateness `late` (us) can raise the line `name` at most; 0 for a line that it does not move."""
+    """Return by how many ms the lateness `late` (us) can raise the line `name` at most; 0 if it does not move it."""
     match name:
         case "delay_p50":
             return late["p50"] / 1e3

@@ -49,7 +49,10 @@ class LinkPath:
     place: int
 
     def wandering(self, times: Floats, correlation_time: float) -> Floats:
-        """The standard normal process behind a jitter at `times` (seconds since the link's zero)."""
+        """Return the standard normal process behind a jitter at `times` (seconds since the link's zero).
+
+        `correlation_time`: in seconds.
+        """
         from scipy.special import ndtri  # SciPy costs 0.4 s, and most commands look at no link
 
         place = times / (correlation_time * GRID) + self._share(_WANDER)
@@ -59,7 +62,7 @@ class LinkPath:
         return np.asarray(np.cos(angle) * begin + np.sin(angle) * end)
 
     def in_burst(self, loss: Bursts, times: Floats) -> Flags:
-        """Whether a burst is on at each of `times`."""
+        """Return whether a burst is on at each of `times` (seconds since the link's zero)."""
         begins = self._share(_BURST) < loss.share
         means = np.array([loss.burst, loss.every - loss.burst] if begins else [loss.every - loss.burst, loss.burst])
         ends, number, last = np.zeros(0), 0, float(times.max(initial=0.0))
@@ -72,7 +75,7 @@ class LinkPath:
         return np.asarray((passed % 2 == 0) == begins)
 
     def black(self, blackouts: tuple[Blackout, ...], times: Floats) -> Flags:
-        """Whether the link is cut at each of `times`."""
+        """Return whether the link is cut at each of `times` (seconds since the link's zero)."""
         found = np.zeros(times.shape, dtype=bool)
         for number, each in enumerate(blackouts):
             since = times - begun_at(each, self.seed, self.link, number)
@@ -82,7 +85,10 @@ class LinkPath:
         return found
 
     def lost(self, packets: int, *shares: float) -> tuple[int, ...]:
-        """How many of the first so many packets an independent loss of each of these shares takes (`plan.struck.drawn`)."""
+        """Return how many of the first `packets` packets an independent loss of each of these shares takes.
+
+        See `plan.struck.drawn`.
+        """
         below, found = np.array([round(share * 2**32) for share in shares], dtype=np.uint64), np.zeros(len(shares), int)
         for first in range(0, packets, _AT_ONCE):
             numbers = np.arange(first, min(first + _AT_ONCE, packets), dtype=np.uint64)
@@ -90,7 +96,7 @@ class LinkPath:
         return tuple(map(int, found))
 
     def _share(self, purpose: int) -> float:
-        """A number from 0 up to 1 that a process begins with."""
+        """Return the number from 0 up to 1 with which a process begins."""
         return float(self._draw(purpose, np.array([_START], dtype=np.uint64))[0, 0]) / 2**32
 
     def _draw(self, purpose: int, numbers: npt.NDArray[np.integer]) -> Words:
@@ -129,7 +135,7 @@ _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 def philox(counter: Words, key: tuple[int, int]) -> Words:
-    """Philox4x32-10 of Random123 (Salmon et al., SC 2011): four words of 32 bits for each column of four."""
+    """Return four words of 32 bits for each column of four: Philox4x32-10 of Random123 (Salmon et al., SC 2011)."""
     one, two, three, four = counter
     for turn in range(10):
         keys = [np.uint64((key[n] + turn * weyl) & 0xFFFFFFFF) for n, weyl in enumerate((0x9E3779B9, 0xBB67AE85))]
@@ -144,6 +150,6 @@ def philox(counter: Words, key: tuple[int, int]) -> Words:
 
 
 def _open_unit(words: Words) -> Floats:
-    """52 bits as a number strictly between 0 and 1."""
+    """Return 52 bits as a number strictly between 0 and 1."""
     bits = (words[0] << np.uint64(20)) | (words[1] >> np.uint64(12))
     return np.asarray((bits.astype(np.float64) + 0.5) / 2**52)

@@ -61,7 +61,7 @@ class WrongLinkLooks:
     looks: tuple[frozenset[str], ...]
 
     def power(self, judged: frozenset[str]) -> float:
-        """The share of looks (0 to 1) that find the wrong link if only the lines `judged` are judged."""
+        """Return the share of looks (0 to 1) that find the wrong link if only the lines `judged` are judged."""
         return sum(not judged.isdisjoint(each) for each in self.looks) / len(self.looks)
 
 
@@ -134,7 +134,7 @@ def finds(
     path: LinkPath | None = None,
     clock_error: float = 0.0,
 ) -> tuple[WrongLinkLooks, ...]:
-    """For each wrong link of `wrongs`: what 40 simulated looks at it find.
+    """Return, for each wrong link of `wrongs`, what 40 simulated looks at it find.
 
     `serial`: seconds that a probe takes to be sent (`serial_of`). `count`: the number of probes of a look. `interval`:
     seconds between them. `path`: the link's random numbers, if they are known. `clock_error`: by how many seconds all
@@ -149,7 +149,7 @@ def finds(
 
 
 def moments(count: int, interval: float) -> Floats:
-    """The times at which a look sends its probes, in seconds since the link's zero."""
+    """Return the times at which a look sends its probes, in seconds since the link's zero."""
     return MARGIN + interval * np.arange(count, dtype=np.float64)
 
 
@@ -181,7 +181,7 @@ def parts(
     path: LinkPath | None = None,
     clock_error: float = 0.0,
 ) -> Iterator[LinkPart]:
-    """For each part that a direction states, say whether a look has shown it, found it outside, or not tested it."""
+    """Yield, for each part that a direction states, whether a look has shown it, found it outside, or not tested it."""
     mine = {line.name: line for line in lines if line.way == way}
     judged = frozenset(name for name, line in mine.items() if line.ok is not None)
     if direction.rate_trace is not None and pace is not None:

@@ -13,14 +13,14 @@ from tunnelmark.plan.impairments import Blackout, Bursts, Direction
 
 
 def in_time(way: Direction) -> bool:
-    """Whether some of what a direction does is a process in time, of which a short look sees little."""
+    """Return whether some of what a direction does is a process in time, of which a short look sees little."""
     wanders = way.jitter is not None and way.jitter.correlation_time is not None
     drawn = any(blackout.start is None for blackout in way.blackouts)
     return wanders or drawn or isinstance(way.loss, Bursts)
 
 
 def black(blackouts: tuple[Blackout, ...], times: Floats, runs: int, random: np.random.Generator) -> Flags:
-    """Whether the link is cut at each time, in each run. If a profile leaves the start open, each run has its own."""
+    """Return whether the link is cut at each time, in each run; each run draws a start that the profile leaves open."""
     found = np.zeros((runs, len(times)), dtype=bool)
     for blackout in blackouts:
         if blackout.start is None and blackout.every is not None:
@@ -34,7 +34,7 @@ def black(blackouts: tuple[Blackout, ...], times: Floats, runs: int, random: np.
 
 
 def in_burst(loss: Bursts, times: Floats, runs: int, random: np.random.Generator) -> Flags:
-    """Whether a burst is on at each time, in each run. Times in and between bursts are exponential."""
+    """Return whether a burst is on at each time (s), in each run; times in and between bursts are exponential."""
     inside = np.empty((runs, len(times)), dtype=bool)
     between = loss.every - loss.burst
     first, last = float(times[0]), float(times[-1])
@@ -58,7 +58,7 @@ GRID = (
 
 
 def wandering(times: Floats, runs: int, random: np.random.Generator) -> Floats:
-    """A smooth standard normal process at `times` in correlation times, by run: between the points of a grid an arc.
+    """Return a smooth standard normal process at `times` (in correlation times), by run: arcs between points of a grid.
 
     The arc cos(a) x + sin(a) y between two independent normal values has variance 1 everywhere.
     """

@@ -85,7 +85,7 @@ def simulate(
 
 
 def _segments(way: Direction, times: Floats) -> Iterator[tuple[Direction, slice, bool]]:
-    """For each step of the schedule that has packets: the direction as it is then, its packets, and if it is cut."""
+    """Yield, for each step of the schedule that has packets: the direction then, its packets, and if it is cut."""
     if way.schedule is None or not len(times):
         yield way, slice(0, len(times)), False
         return
@@ -110,7 +110,7 @@ def _segments(way: Direction, times: Floats) -> Iterator[tuple[Direction, slice,
 
 
 def keeps_order(way: Direction, model: LinkModel) -> bool:
-    """Whether jitter never reorders packets: there is none, it keeps the order, or netem's own rate keeps it.
+    """Return whether jitter never reorders packets: there is none, it keeps the order, or netem's own rate keeps it.
 
     At netem's own rate, each packet begins after the one before it.
     """
@@ -196,7 +196,7 @@ def _lost(
 
 
 def _gilbert_elliott(loss: GilbertElliott, shape: tuple[int, int], random: np.random.Generator) -> Flags:
-    """Loss is drawn in the state before the transition, and the link begins in the good state, as in netem."""
+    """Draw loss in the state before the transition; the link begins in the good state, as in netem."""
     lost = np.empty(shape, dtype=bool)
     bad = np.zeros(shape[0], dtype=bool)
     draws, moves = random.random(shape), random.random(shape)
@@ -207,7 +207,7 @@ def _gilbert_elliott(loss: GilbertElliott, shape: tuple[int, int], random: np.ra
 
 
 def _four_state(loss: FourState, shape: tuple[int, int], random: np.random.Generator) -> Flags:
-    """The state after the transition decides: 3 and 4 lose."""
+    """Draw loss in the state after the transition: in states 3 and 4 the packet is lost."""
     lost = np.empty(shape, dtype=bool)
     state = np.ones(shape[0], dtype=int)
     draws = random.random(shape)
@@ -247,7 +247,7 @@ def _jitter(
     random: np.random.Generator,
     along: _Along | None,
 ) -> Floats:
-    """The jitter in multiples of its size."""
+    """Return the jitter in multiples of its size, as an array of runs × packets."""
     if jitter.correlation_time is not None and along is not None:
         return quantile(jitter.distribution, along.path.wandering(times + along.late, float(jitter.correlation_time)))
     if jitter.correlation_time is not None:
@@ -263,7 +263,7 @@ def _jitter(
 
 
 def _following(fresh: Floats, share: float, before: Floats) -> Floats:
-    """Each value of a row plus a share of the one before it; `before` is what comes before the first of each row."""
+    """Return each value of a row plus a share of the result before it; `before` precedes the first of each row."""
     values = np.empty_like(fresh)
     for place in range(fresh.shape[1]):
         before = values[:, place] = fresh[:, place] + share * before

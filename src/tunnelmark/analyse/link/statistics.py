@@ -18,7 +18,7 @@ class Property:
 
     The allowance is for what the instrument adds: stamps in user space when sending, the path through the nodes.
     It is `slack` (in `unit`), or `share` of the expected value if that is more. `below`: the slack on the lower side,
-    if it is another one.
+    if it differs.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Property:
 
 
 STEPS = (1, 20)
-"""Over how many probes the delay's variation is taken (RFC 3393), for a jitter that is drawn for each packet and for one that wanders."""
+"""Over how many probes the variation of delay is taken (RFC 3393): for jitter drawn by packet, and for slow jitter."""
 
 PROPERTIES = (
     Property("delay_mean", "delay, mean", "ms", 0.15, 0.01),
@@ -77,7 +77,7 @@ class ProbeRow:
 
 
 def statistics(row: ProbeRow) -> dict[str, float]:
-    """Every property in `PROPERTIES` by name, in its unit; NaN where it cannot be computed."""
+    """Return every property in `PROPERTIES` by name, in its unit; NaN if it cannot be computed."""
     arrived = ~np.isnan(row.delay)
     delay = 1e3 * row.delay[arrived]
     found = dict.fromkeys((each.name for each in PROPERTIES), float("nan"))
@@ -108,19 +108,22 @@ def statistics(row: ProbeRow) -> dict[str, float]:
 
 
 def bursts(lost: Flags) -> Numbers:
-    """The lengths of runs of consecutive losses, in order."""
+    """Return the lengths of runs of consecutive losses, in packets, in order."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], lost, [False])).astype(np.int8)))
     return np.asarray(edges[1::2] - edges[::2], dtype=np.int64)
 
 
 def mean_burst(lost: Flags) -> float:
-    """The mean length of the runs of consecutive losses, in packets; NaN without losses."""
+    """Return the mean length of the runs of consecutive losses, in packets; NaN without losses."""
     lengths = bursts(lost)
     return float(lengths.mean()) if len(lengths) else float("nan")
 
 
 def lag1(values: Floats) -> float:
-    """The correlation of each value with the one sent before it, over pairs that both arrived; NaN without variation."""
+    """Return the correlation of each value with that sent before it, over pairs that both arrived.
+
+    NaN without variation, or with fewer than three pairs.
+    """
     both = ~np.isnan(values[:-1]) & ~np.isnan(values[1:])
     first, second = values[:-1][both], values[1:][both]
     if len(first) < 3 or first.std() == 0 or second.std() == 0:
@@ -129,20 +132,23 @@ def lag1(values: Floats) -> float:
 
 
 def variation(delay: Floats, step: int) -> float:
-    """The median of the absolute differences of delays `step` probes apart, over pairs that both arrived; NaN without any."""
+    """Return the median absolute difference of delays `step` probes apart, if both arrived; NaN without such a pair."""
     differences = np.abs(delay[step:] - delay[:-step])
     known = differences[~np.isnan(differences)]
     return float(np.median(known)) if len(known) else float("nan")
 
 
 def reordered(numbers: Numbers) -> float:
-    """The share of packets, by their numbers in order of arrival, that come after one with a larger number (RFC 4737)."""
+    """Return the share (0 to 1) of packets that come after one with a larger number (RFC 4737); NaN without packets.
+
+    `numbers`: in order of arrival.
+    """
     largest = np.maximum.accumulate(numbers)
     return float((numbers < largest).mean()) if len(numbers) else float("nan")
 
 
 def displacements(numbers: Numbers) -> Numbers:
-    """How many places late (above 0) or early (below 0) each packet arrives, in order of arrival (RFC 5236).
+    """Return how many places late (above 0) or early (below 0) each packet arrives, in order of arrival (RFC 5236).
 
     The receive index leaves out numbers that are lost, so that a loss displaces nothing.
     """
@@ -153,13 +159,13 @@ def displacements(numbers: Numbers) -> Numbers:
 
 
 def reorder_density(numbers: Numbers, most: int = 8) -> dict[int, float]:
-    """RFC 5236's reorder density: the share of packets by displacement; what is beyond `most` places counts as `most`."""
+    """Return RFC 5236's reorder density: the share of packets by displacement, cut off at `most` places."""
     found, counts = np.unique(np.clip(displacements(numbers), -most, most), return_counts=True)
     return {int(place): float(count / len(numbers)) for place, count in zip(found, counts, strict=True)}
 
 
 def distance(one: Floats, other: Floats) -> float:
-    """The largest difference of two samples' distribution functions (Kolmogorov and Smirnov); NaN if one is empty."""
+    """Return the largest difference of the distribution functions of two samples (Smirnov); NaN if one is empty."""
     if not len(one) or not len(other):
         return float("nan")
     both = np.concatenate([one, other])

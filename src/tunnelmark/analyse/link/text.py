@@ -21,7 +21,7 @@ TITLES = {each.name: each.title for each in PROPERTIES} | {
 
 
 def stated(direction: Direction, name: str) -> str:
-    """What the profile states about a property, as text; "" if it states nothing."""
+    """Return what the profile states about a property, as text; "" if it states nothing."""
     jitter, reordering = direction.jitter, direction.reordering
     match name:
         case "delay_mean":
@@ -48,7 +48,7 @@ def stated(direction: Direction, name: str) -> str:
 
 
 def clock_error(seconds: float) -> str:
-    """The note on why a delay's limits are wider by the clocks' error; "" if both ends have one clock."""
+    """Return the note on why a delay's limits are wider by the clocks' error (seconds); "" if the error is 0."""
     return f"the ends' clocks are known to {1e3 * seconds:g} ms, and the limits are wider by that" if seconds else ""
 
 
@@ -74,7 +74,7 @@ def _chance(chance: Chance | None) -> str:
 
 
 def value(line: LinkLine, number: float | None) -> str:
-    """A figure of a line with its unit."""
+    """Return a figure of a line as text with its unit; "" if it is None."""
     if number is None:
         return ""
     if line.unit == "bit/s":
@@ -87,7 +87,7 @@ def value(line: LinkLine, number: float | None) -> str:
 
 
 def outside(line: LinkLine) -> str:
-    """What is wrong with a line that is outside of its tolerance."""
+    """Return as text what is wrong with a line that is outside of its tolerance."""
     title = TITLES[line.name]
     if line.achieved is None:
         return f"{title} {line.way}: {line.note}"
@@ -95,7 +95,7 @@ def outside(line: LinkLine) -> str:
 
 
 def verdict(line: LinkLine) -> PartVerdict:
-    """The verdict of a single line on the part of the profile that it is about."""
+    """Return the verdict of a single line on the part of the profile that it is about."""
     return "not tested" if line.ok is None else "shown" if line.ok else "outside"
 
 
@@ -104,7 +104,7 @@ PartOfLink = tuple[str, str, str, str]
 
 
 def untested(checks: Iterable[LinkCheck], counted: Iterable[tuple[str, str, LinkPart]] = ()) -> str:
-    """The parts of profiles that no look and no count has tested, with the last reason, as text; "" if there are none.
+    """Return the parts of profiles that no look and no count has tested, with the last reason; "" without any.
 
     Looks of earlier versions have no parts: of these, each line that is judged or states something counts as a part.
     """
@@ -136,6 +136,6 @@ def _old(check: LinkCheck) -> Iterator[LinkPart]:
 
 
 def shown(checks: Iterable[LinkCheck], counted: Iterable[tuple[str, str, LinkPart]] = ()) -> int:
-    """How many parts of profiles were shown by looks at their links or by counts, in each direction."""
+    """Return how many parts of profiles, in each direction, were shown by looks at their links or by counts."""
     told = [(check.profile, check.topology, part) for check in checks for part in check.parts]
     return len({(*place, part.way, part.name) for *place, part in [*told, *counted] if part.verdict == "shown"})

@@ -39,7 +39,10 @@ _UNQUEUED = 1e-4  # seconds that a packet may take without a queue, besides its 
 def judge(
     way: str, profile: Profile, direction: Direction, flow: Flow, reports: Sequence[Mapping[str, Any]]
 ) -> Iterator[LinkLine]:
-    """The lines on rate and queue; `reports` are the emulator's, made after the trains."""
+    """Yield the lines on rate and queue; none if the direction has no rate, or if no train was sent.
+
+    `reports`: the emulator's, made after the trains.
+    """
     if flow.train is None or direction.rate is None:
         return
     frame = 8 * (flow.train.size + HEADERS)
@@ -82,7 +85,7 @@ def _not_the_rate(
     records: npt.NDArray[Any],
     reports: Sequence[Mapping[str, Any]],
 ) -> str | None:
-    """The reason why a train was slower than the rate, if it was not the link; None: the link has another rate."""
+    """Return why a train was slower than the rate, if it was not the link; None: the link has another rate."""
     assert flow.train is not None
     assert direction.rate is not None
     frame, rate = 8 * (flow.train.size + HEADERS), float(direction.rate)
@@ -100,7 +103,7 @@ def _not_the_rate(
 
 
 def _fell_behind(profile: Profile, flow: Flow, reports: Sequence[Mapping[str, Any]]) -> str | None:
-    """The reason, if the emulator could not carry the trains, which ask for more than the rate at once; else None.
+    """Return how the emulator fell behind trains, which ask for more than the rate at once; None if it did not.
 
     Packets then wait in front of it, or leave it late. A trial in which they leave late is void by itself.
     """
@@ -115,7 +118,7 @@ def _fell_behind(profile: Profile, flow: Flow, reports: Sequence[Mapping[str, An
 
 
 def _stood_still(flow: Flow, reports: Sequence[Mapping[str, Any]], seconds: float) -> str | None:
-    """The reason, if the emulator's latest packet alone can have changed the train's length by `seconds`; else None."""
+    """Return the reason, if the emulator's latest packet alone can explain `seconds` of a train's length; or None."""
     late = _late(flow, reports, "max")
     return (
         f"a packet left the emulator {late / 1e3:.0f} ms late, and its train is short" if late > 1e6 * seconds else None
@@ -123,16 +126,17 @@ def _stood_still(flow: Flow, reports: Sequence[Mapping[str, Any]], seconds: floa
 
 
 def _late(flow: Flow, reports: Sequence[Mapping[str, Any]], which: str) -> float:
-    """Microseconds by which packets to the flow's target left the emulator late: the 99th percentile, or at worst."""
+    """Return how late packets to the flow's target left the emulator, in microseconds: `which` is "p99" or "max"."""
     ways = (way for report in reports for way in report["directions"] if way["name"].endswith(f" to {flow.target}"))
     return max((float(way["lateness_us"][which]) for way in ways), default=0.0)
 
 
 def _ran_empty(direction: Direction, records: npt.NDArray[Any], serial: float, after: int) -> bool:
-    """Whether a packet met no queue: its delay is the link's own and little more than its time on the wire.
+    """Return whether a packet met no queue: its delay is the link's own and little more than its time on the wire.
 
-    Jitter adds to that. So it is asked, then, of `after` packets before which nothing had arrived for longer than jitter
-    explains: the sender may have been stopped between the stamps of a batch and its sending, and the next batch tells.
+    Jitter adds to that. So it is asked, then, of `after` packets before which nothing had arrived for longer than
+    jitter explains: the sender may have been stopped between the stamps of a batch and its sending, and the next batch
+    tells.
     """
     ordered = np.sort(records, order="received")
     waited = (ordered["received"] - ordered["sent"]) / 1e9 - float(direction.delay or 0.0)
@@ -144,10 +148,11 @@ def _ran_empty(direction: Direction, records: npt.NDArray[Any], serial: float, a
 
 
 def _full(records: npt.NDArray[Any]) -> float:
-    """Seconds that a packet of the train takes when the queue is full: the median over slots of their 98th percentiles.
+    """Return how many seconds a packet of the train takes when the queue is full.
 
-    A high percentile, because a sender that pauses lets the queue shrink. One for each slot, because a machine that pauses
-    for a millisecond makes all packets in the queue that much later: some 3 % of a train, which are all in one slot or two.
+    It is the median over slots of their 98th percentiles. A high percentile, because a sender that pauses lets the
+    queue shrink. One for each slot, because a machine that pauses for a millisecond makes all packets in the queue that
+    much later: some 3 % of a train, which are all in one slot or two.
     """
     delays = (records["received"] - records["sent"])[np.argsort(records["sent"])] / 1e9
     filled = delays[len(delays) // 5 :]
@@ -156,7 +161,7 @@ def _full(records: npt.NDArray[Any]) -> float:
 
 
 def _paused(flow: Flow, records: npt.NDArray[Any]) -> float:
-    """Seconds in which the sender of a train sent nothing though packets were due, by the stamps of those that arrived."""
+    """Return the seconds in which a train's sender sent nothing though packets were due, by the stamps that arrived."""
     assert flow.train is not None
     ordered = records[np.argsort(records["number"])]
     sent, number = ordered["sent"].astype(np.int64), ordered["number"].astype(np.int64)
