@@ -67,31 +67,31 @@ class Run:
         return self._stored.analyses
 
     def trials(self) -> pa.Table:
-        """One row for each attempt at a trial: its outcome, when it began, and how many seconds each phase took."""
+        """Return a table with a row for each attempt at a trial: outcome, start, and the seconds that phases took."""
         return self._stored.table("trials")
 
     def samples(self) -> pa.Table:
-        """One row for each measured value, in its `unit`.
+        """Return a table with a row for each measured value, in its `unit`.
 
         `time`: seconds since the measuring window began; null if the value is that of the whole window.
         """
         return self._stored.table("samples")
 
     def metrics(self) -> pa.Table:
-        """Only those samples that are values of a whole window; `used` says whether the analysis uses the value."""
+        """Return the samples that are values of a whole window; `used` says whether the analysis uses the value."""
         return self._stored.table("metrics")
 
     def effects(self) -> pa.Table:
-        """One row for each comparison of two arms by one metric.
+        """Return a table with a row for each comparison of two arms by one metric.
 
         The effect is a ratio, or a difference in the row's `unit`, with its 95 % confidence interval.
         """
         return self._stored.table("effects")
 
     def verdicts(self) -> pa.Table:
-        """One row for each arm, scenario and metric: the arm's value, in `unit`, and how it compares with direct."""
+        """Return a table with a row for each arm, scenario and metric: its value, in `unit`, compared with direct."""
         return self._stored.table("verdicts")
 
     def environment(self) -> pa.Table:
-        """One row for each recorded fact about the machine or its programs: its key and its value, both as text."""
+        """Return a table with a row for each fact about the machine or its programs: key and value, both as text."""
         return self._stored.table("environment")

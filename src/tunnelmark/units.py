@@ -22,7 +22,7 @@ class Rate(int):
 
     @classmethod
     def parse(cls, text: object) -> Rate:
-        """Read a rate such as `"1 Gbit/s"`; ValueError says what would be right."""
+        """Read a rate such as `"1 Gbit/s"`. ValueError, which says what would be right, if it is none above zero."""
         return cls(_whole(text, _RATES, "a rate above zero such as '100 Mbit/s'"))
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ class Size(int):
 
     @classmethod
     def parse(cls, text: object) -> Size:
-        """Read a size such as `"512 KiB"`; ValueError says what would be right."""
+        """Read a size such as `"512 KiB"`. ValueError, which says what would be right, if it is none above zero."""
         return cls(_whole(text, _SIZES, "a size above zero such as '512 KiB'"))
 
     def __str__(self) -> str:
@@ -48,14 +48,14 @@ class Duration(float):
 
     @classmethod
     def parse(cls, text: object) -> Duration:
-        """Read a duration such as `"10 ms"`; ValueError says what would be right."""
+        """Read a duration such as `"10 ms"`. ValueError, which says what would be right, if it is none above zero."""
         return cls(_quantity(text, _DURATIONS, "a duration above zero such as '10 ms' or '2 s'"))
 
     @classmethod
     def parse_moment(cls, text: object) -> Duration:
-        """Read a point in time as the time since a beginning.
+        """Read a point in time as the seconds since a beginning, such as `"0 s"`.
 
-        It may be `"0 s"`. ValueError says what would be right.
+        ValueError, which says what would be right, if it is not a duration.
         """
         return cls(_quantity(text, _DURATIONS, "a time from '0 s' on, such as '10 ms' or '2 s'", zero=True))
 
@@ -68,7 +68,7 @@ class Share(float):
 
     @classmethod
     def parse(cls, text: object) -> Share:
-        """Read a share such as `"0.5 %"`; ValueError says what would be right.
+        """Read a share such as `"0.5 %"`. ValueError, which says what would be right, if it is not one up to 100 %.
 
         A number without a unit is refused: 1 could mean 1 % or 100 %.
         """

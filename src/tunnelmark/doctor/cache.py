@@ -39,11 +39,11 @@ class MeasurementCache:
 
     @classmethod
     def here(cls) -> MeasurementCache:
-        """The cache of this machine; measures the machine's load for 0.3 seconds."""
+        """Return the cache of this machine, after measuring the machine's load for 0.3 seconds."""
         return cls(paths.cache("machine.json"), key(), utilisation.load(0.3).busy, utilisation.cores())
 
     def get(self, name: str) -> dict[str, Any] | None:
-        """The measurement that was stored under a name; None if it was never stored or does not count any more.
+        """Return the measurement that was stored under a name; None if it was never stored or does not count any more.
 
         It counts for `HOURS`, on the same machine (`key`), while the number of busy cores differs by less than
         `CHANGED` of all cores.
@@ -74,7 +74,7 @@ class MeasurementCache:
 
 
 def key() -> str:
-    """A hash of all that must stay the same for a measurement to count.
+    """Return a hash (16 hex digits) of all that must stay the same for a measurement to count.
 
     These are the processor, kernel, cores, memory, virtualisation, boot, the version of tunnelmark, the emulator's
     file, and the control group with its CPU quota.
@@ -103,7 +103,7 @@ def _boot() -> str:
 
 
 def _quota(group: Path | None) -> str:
-    """The CPU quota of the control group above the lab's own, as the kernel writes it; "" if it cannot be read."""
+    """Return the CPU quota of a control group, as the kernel writes it; "" if it cannot be read."""
     for name in ("cpu.max", "cpu.cfs_quota_us"):
         with contextlib.suppress(OSError):
             if group is not None:

@@ -81,7 +81,7 @@ class CapacityLook:
     whole: float = 0.0
 
     def plain(self) -> dict[str, Any]:
-        """The look as data for the record, with lateness in seconds; without `whole`."""
+        """Return the look as data for the record, with lateness in seconds; without `whole`."""
         late = self.late
         times = {"late_p50": late.p50, "late_p99": late.p99, "late_longest": late.longest} if late else {}
         return {"goodput": round(self.goodput), "packets": round(self.packets), **times, "trouble": self.trouble}
@@ -113,7 +113,7 @@ async def bulk(labs: Labs, topology: Topology, profile: Profile, seconds: int = 
 
 
 def _rate(steps: Sequence[Mapping[str, Any]]) -> float:
-    """The mean rate in bit/s over some of iperf3's intervals; 0 if there are none."""
+    """Return the mean rate in bit/s over some of iperf3's intervals; 0 if there are none."""
     wall = sum(step["seconds"] for step in steps)
     return 8 * sum(step["bytes"] for step in steps) / wall if wall else 0.0
 
@@ -160,10 +160,10 @@ def _look(profile: Profile, goodput: float, packets: float, reports: Sequence[Ma
 
 
 def margin(profile: Profile, look: CapacityLook) -> float:
-    """How far a look by TCP was from breaking the profile; below 0 if it broke it.
+    """Return how far a look by TCP was from breaking the profile, as a share; below 0 if it broke it.
 
-    Shaped link: the share of the rate that was filled, less FILLS.
-    Emulated link: the unused share of its bound on lateness.
+    Shaped link: the share of the rate that was filled, less FILLS. Emulated link: the unused share of its bound on
+    lateness; below 0 also if the emulator lost packets.
     """
     if profile.only_shaped:
         return look.goodput / profile.carried - FILLS if profile.carried else 0.0
@@ -173,7 +173,7 @@ def margin(profile: Profile, look: CapacityLook) -> float:
 
 
 def holds(profile: Profile, look: CapacityLook) -> bool:
-    """Whether the link kept to its profile in a look by TCP: a shaped link was filled, an emulated one was in time."""
+    """Return whether the link kept to its profile in a look by TCP: filled if it is shaped, in time if emulated."""
     return margin(profile, look) >= 0
 
 
@@ -201,20 +201,23 @@ async def choose(labs: Labs, topology: Topology, profile: Profile) -> Chosen:
 
 
 def decided(held: Sequence[bool]) -> str:
-    """The majority of TIMES looks: "holds" or "fails", or "" while there are too few looks to decide."""
+    """Return the majority of TIMES looks: "holds" or "fails", or "" while there are too few looks to decide."""
     most = TIMES // 2 + 1
     return "holds" if sum(held) >= most else "fails" if len(held) - sum(held) >= most else ""
 
 
 def least_bad(profile: Profile, tried: Mapping[Rate, Sequence[CapacityLook]]) -> Rate:
-    """The highest of the tried rates whose median margin is at most `_ALIKE` (`_ALIKE_LATE`) below the best one."""
+    """Return the highest of the tried rates that is about as good as the best one.
+
+    Its median margin is at most `_ALIKE` (on an emulated link `_ALIKE_LATE`) below the best one.
+    """
     scores = {rate: median(margin(auto.at(profile, rate), look) for look in looks) for rate, looks in tried.items()}
     near = _ALIKE if profile.only_shaped else _ALIKE_LATE
     return max(rate for rate, score in scores.items() if score >= max(scores.values()) - near)
 
 
 def reason(chosen: Chosen, profile: Profile, whose: str = "this machine") -> str:
-    """Why this rate was chosen: one sentence for the record and for people."""
+    """Return in one sentence why this rate was chosen, for the record and for people."""
     said = f"the bare link of {whose} carried {Rate(_round(chosen.ceiling))} without it"
     verb = "filled" if profile.only_shaped else "kept in time"
     shown = [f"{rate} ({_short(auto.at(profile, rate), looks)})" for rate, looks in chosen.tried.items()]
@@ -238,5 +241,5 @@ def _round(rate: float) -> int:
 
 
 def allowed(profile: Profile) -> float:
-    """The highest 99th percentile of lateness, in milliseconds, that this profile allows."""
+    """Return the highest 99th percentile of lateness, in milliseconds, that this profile allows."""
     return emulator_health.bound(profile) / 1e3

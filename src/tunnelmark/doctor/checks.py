@@ -51,7 +51,8 @@ class Check:
 def examine(vpns: Sequence[Requirement] = (), results: Path | None = None) -> tuple[Check, ...]:
     """Look at this machine and return all checks.
 
-    `vpns`: the programs that drivers need. `results`: the folder for results. LabError if the probes themselves fail.
+    `vpns`: the programs that drivers need. `results`: the folder for results (default: the working directory). LabError
+    if the probes themselves fail.
     """
     return judge(look(vpns, results or Path.cwd()))
 
@@ -86,7 +87,7 @@ def _root(found: Findings) -> bool:
 
 
 def _without_root(found: Findings) -> Check:
-    """Whether this kernel would let a user without root make the nodes of a lab, in a user namespace."""
+    """Return the check whether this kernel lets a user without root make the nodes of a lab, in a user namespace."""
     refused = {label: found.as_user.get(name, "") for name, label in _OF_USERS.items()}
     refused["CUBIC"] = min((found.as_user.get(name, "") for name in ("cubic-sysctl", "cubic-bpf")), key=len)
     said = ", ".join(f"{label} ({why})" for label, why in refused.items() if why)
@@ -128,7 +129,7 @@ def _kernel(found: Findings) -> list[Check]:
 
 
 def _offloads(found: Findings) -> list[Check]:
-    """Whether a VPN on TUN may hand over super-packets, which are split into wire packets later (TSO, USO)."""
+    """Return the check whether a VPN on TUN may hand over super-packets, which are split later (TSO, USO)."""
     tcp, udp = not found.probes["tun-tso"], not found.probes["tun-uso"]
     value = "TCP and UDP" if udp else "TCP only" if tcp else "none"
     return [

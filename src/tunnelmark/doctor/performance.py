@@ -70,7 +70,7 @@ class Measured:
 
 
 async def measure(say: Callable[[str], None]) -> Measured:
-    """Measure for half a minute; `say` gets the name of each part before it. LabError if the lab cannot be made."""
+    """Measure for half a minute; `say` gets the name of each part as it begins. LabError if the lab cannot be made."""
     before, began = utilisation.stolen(), time.monotonic()
     say("wake-ups of each core")
     asleep = wakeups.measure(_WAKEUPS, awake=False)
@@ -96,12 +96,12 @@ async def measure(say: Callable[[str], None]) -> Measured:
 
 
 async def _best(look: Callable[[], Awaitable[CapacityLook]]) -> CapacityLook:
-    """The better of two looks: it shows what the machine can carry, not what other work left it for a second."""
+    """Return the better of two looks: what the machine can carry, and not what other work left it for a second."""
     return max([await look(), await look()], key=lambda found: found.packets)
 
 
 def judge(found: Measured) -> tuple[Check, ...]:
-    """The measurements as checks, which `doctor` lists with its other checks. Pure."""
+    """Return the measurements as checks, which `doctor` lists with its other checks. Pure."""
     busy, filled = found.busy.late, found.filled
     bound = capacity.allowed(BUSY)
     return (
@@ -123,7 +123,7 @@ def judge(found: Measured) -> tuple[Check, ...]:
 
 
 def verdicts(found: Measured) -> tuple[str, ...]:
-    """What this machine can do and what it cannot, as sentences. Pure."""
+    """Return what this machine can do and what it cannot, as sentences. Pure."""
     said = []
     if found.filled.holds:
         end = " (as fast as is asked of any)" if found.filled.rate == GIGABIT.rate else ""
@@ -149,7 +149,7 @@ def verdicts(found: Measured) -> tuple[str, ...]:
 
 
 def least_delay(late: Lateness) -> Duration:
-    """The shortest delay of a link on which this lateness is allowed: its p99 is at most `LATE_SHARE` of the delay.
+    """Return the shortest delay of a link on which this lateness is allowed: its p99 is at most `LATE_SHARE` of it.
 
     The delay is 1, 2 or 5 times a power of ten, and at least 0.1 ms.
     """

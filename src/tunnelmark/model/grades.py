@@ -20,7 +20,7 @@ from tunnelmark.plan.model import Profile
 Grade = Literal["good", "disturbed", "void"]
 
 ORDER: tuple[Grade, ...] = ("good", "disturbed", "void")
-"""From the best to the worst."""
+"""The grades from the best to the worst."""
 
 QUIET = 0.25
 """How many cores other work and the hypervisor (steal) may take together before an attempt counts as disturbed.

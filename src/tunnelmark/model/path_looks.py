@@ -15,7 +15,7 @@ Look = Mapping[str, float]
 
 
 def relayed(look: Look) -> bool:
-    """Whether a third node carried most of the traffic: at least `STRAY` per cent, and more than came directly."""
+    """Return whether a third node carried at least `STRAY` per cent of the traffic, and more than came directly."""
     return look[RELAYED] >= STRAY and look[RELAYED] > look[DIRECT]
 
 

@@ -88,7 +88,7 @@ def machines(environments: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
 
 def same_machine(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two environments are of the same machine, as far as what was recorded shows."""
+    """Return whether two environments are of the same machine, as far as what was recorded shows."""
     kin = kinship(one, other)
     return one.get("machine") == other.get("machine") if kin == "not known" else kin != "other machine"
 

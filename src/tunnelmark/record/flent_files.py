@@ -52,7 +52,7 @@ class FlentFile:
 
 
 def is_flent(path: Path) -> bool:
-    """Whether a path has one of the suffixes of flent's data files."""
+    """Return whether a path has one of the suffixes of flent's data files."""
     return path.name.endswith(SUFFIXES)
 
 

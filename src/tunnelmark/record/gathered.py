@@ -48,7 +48,7 @@ _LOOK = "link."
 
 
 def is_gathered(folder: Path) -> bool:
-    """Whether a folder is one in which blocks of several machines are gathered."""
+    """Return whether a folder is one in which blocks of several machines are gathered."""
     return (folder / ASKED).is_file()
 
 

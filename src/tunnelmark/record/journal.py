@@ -92,7 +92,7 @@ def compressed(path: Path) -> Path:
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is a journal, compressed or not."""
+    """Return whether there is a journal, compressed or not."""
     return path.is_file() or compressed(path).is_file()
 
 

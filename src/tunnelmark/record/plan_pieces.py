@@ -23,7 +23,7 @@ from tunnelmark.record.arm_programs import VERSION
 from tunnelmark.record.results import INPUTS, Results
 
 Piece = tuple[str, str]
-"""Kind and name: `arm tinc`, `link gigabit`, `topology pair`, `workload tcp`."""
+"""The kind and the name of a piece, such as `arm tinc`, `link gigabit`, `topology pair`, `workload tcp`."""
 
 _WORDS = ("title", "source", "description")
 

@@ -183,7 +183,7 @@ class PlanInfo:
 
 @dataclass(frozen=True, slots=True)
 class SampleRow:
-    """One value. `time`: seconds since the window began; None if the value is that of the whole window."""
+    """One value of a metric. `time`: seconds since the window began; None if the value is that of the whole window."""
 
     metric: str
     unit: str

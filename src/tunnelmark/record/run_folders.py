@@ -83,7 +83,7 @@ def _has_runs(folder: Path) -> bool:
 
 
 def _copied(folder: Path) -> bool:
-    """Whether a run is a session of a merged folder.
+    """Return whether a run is a session of a merged folder.
 
     It may be a copy, so if the run is found twice, the other one is read.
     """

@@ -37,7 +37,7 @@ class Member:
 
 
 def is_merged(folder: Path) -> bool:
-    """Whether a folder is a merged one, which holds several runs."""
+    """Return whether a folder is a merged one, which holds several runs."""
     return (folder / FILE).is_file()
 
 

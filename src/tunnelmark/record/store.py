@@ -170,7 +170,7 @@ def load_environment(folder: Path) -> dict[str, Any]:
 
 
 def load(folder: Path) -> Results:
-    """Read a results folder; StoreError says what is wrong with it."""
+    """Read a results folder. StoreError if its plan, its environment or its journal is missing or damaged."""
     info, environment = load_plan(folder), load_environment(folder)
     trials, sessions, checks, looks, decisions = [], [], [], [], []
     attempts: list[set[tuple[str, int]]] = [set()]  # by session; the first set is for entries before any session
