@@ -89,7 +89,7 @@ class Run:
         return self._stored.table("effects")
 
     def verdicts(self) -> pa.Table:
-        """Return a table with a row for each arm, scenario and metric: its value, in `unit`, compared with direct."""
+        """Return a table with a row for each arm, scenario and metric: value, `unit`, and comparison with direct."""
         return self._stored.table("verdicts")
 
     def environment(self) -> pa.Table:

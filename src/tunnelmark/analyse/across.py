@@ -29,7 +29,7 @@ from tunnelmark.record.results import MetricInfo
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What an arm keeps in `setting` of its value in `base`, by one metric.
+    """The part of its value in `base` that an arm keeps in `setting`, by one metric.
 
     `kept`: the arm in `setting` compared with itself in `base`; it is not judged. `over_direct`: what the arm keeps,
     compared with what the reference keeps in the same block; None for the reference itself. `verdict` is on

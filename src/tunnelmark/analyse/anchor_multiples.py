@@ -57,7 +57,7 @@ class Multiple:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """By how many microseconds an arm's delay exceeds direct's: in each block, their mean, and the mean's interval."""
+    """The microseconds by which an arm's delay exceeds direct's: in each block, their mean, and the mean's interval."""
 
     effects: tuple[float, ...]
     estimate: float

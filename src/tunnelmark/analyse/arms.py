@@ -17,7 +17,7 @@ def summaries(arms: Iterable[str], trials: Sequence[TrialRow]) -> tuple[ArmSumma
 
 
 def in_settings(analysis: Analysis, settings: Iterable[Scenario]) -> tuple[ArmSummary, ...]:
-    """Return one summary per arm over the trials in these settings: a bad link says nothing of a good one."""
+    """Return one summary per arm (success rate, first packet) over the trials in these settings alone."""
     wanted = set(settings)
     rows = [row for row in analysis.trials if setting_of(row) in wanted]
     return summaries((arm.name for arm in analysis.results.plan.arms), rows)

@@ -44,7 +44,7 @@ def causes_of(row: TrialRow) -> tuple[str, ...]:
 
 
 def grade_for(row: TrialRow, metric: MetricInfo) -> Grade:
-    """Return the grade of a result for one metric, by what that metric feels."""
+    """Return the grade of a result for one metric, because metrics react differently to a disturbance (`feels`)."""
     if row.grade is None:
         return grade_of(row) or "void"
     return row.grades.get(metric.feels, "good")
@@ -56,5 +56,5 @@ def usable(row: TrialRow, metric: MetricInfo) -> bool:
 
 
 def good(row: TrialRow, metric: MetricInfo) -> bool:
-    """Return whether nothing disturbed the attempt as far as this metric feels it."""
+    """Return whether no disturbance affected an attempt's value of this metric."""
     return row.outcome == "ok" and grade_for(row, metric) == "good"

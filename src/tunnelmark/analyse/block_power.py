@@ -49,11 +49,11 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How long the trials of a metric should be to spend time best.
+    """The length of a metric's trials with which time is spent best.
 
-    `own`: the share of the variance between blocks that is the trials' own noise, which longer trials reduce.
-    `window`: the measured seconds of a trial. `overhead`: the further seconds that a trial costs. `best`: the best
-    window in seconds; None if longer is always better. `time`: the share of the time that then gives the same interval.
+    `own`: the share of the variance between blocks that is the trials' own noise, which longer trials reduce. `window`:
+    the measured seconds of a trial. `overhead`: the further seconds that a trial costs. `best`: the best window in
+    seconds; None if longer is always better. `time`: the share of the time that then gives the same interval.
     """
 
     setting: Scenario
@@ -66,7 +66,7 @@ class Split:
 
 
 def questions(plan: PlanInfo, reference: str | None) -> int:
-    """Return how many questions (a pair of arms by a primary metric in a setting) share one chance of error, or 1."""
+    """Return how many questions (two arms, a primary metric, a setting) share one chance of error; at least 1."""
     return max(
         sum(
             is_planned(plan, setting, arm, against)

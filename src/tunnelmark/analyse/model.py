@@ -206,7 +206,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class LinkShare:
-    """How well direct fills the link: `rate` is what the shaped rate carries in full frames, `direct` what it reaches.
+    """The share of the link that direct fills: `rate` is what the shaped rate carries in full frames, `direct` what it reaches.
 
     Both are in bit/s of payload; `share` is direct / rate.
     """
@@ -242,7 +242,7 @@ VPN_BUFFER = "the VPN's receive buffer"
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """What limited a trial, or most trials of a cell (`count` of `total`).
+    """The limit of a trial, or of most trials of a cell (`count` of `total`).
 
     `place`: where packets were lost. `why`: the figures that show the limit. `lost`: if packets were lost, the share of
     each place in them, from 0 to 1.
@@ -283,7 +283,7 @@ class ArmSummary:
 
 @dataclass(frozen=True, slots=True)
 class VoidRate:
-    """How many of an arm's attempts the laboratory spoilt (`void` of `attempts`), and how many of all other arms'.
+    """The attempts of an arm that the laboratory spoilt (`void` of `attempts`), and those of all other arms.
 
     `q`: the p value of Fisher's exact test, corrected over arms. `unlike`: the two rates differ (q is below 5 %).
     """
@@ -328,11 +328,11 @@ class Gate:
 
 @dataclass(frozen=True)
 class Analysis:
-    """Everything that a report says.
+    """The analysis of a run: all that a report says.
 
     `reference`: the name of the arm direct; None if the study has none. `missing`: planned trials that have not run.
     `trials`: of each trial the attempt that counts. `failures`: those of `trials` without a result, void ones included.
-    `repeated`: all other attempts. `whole`: for each setting, the number of blocks in which no arm lacks a result.
+    `repeated`: all other attempts. `whole`: for each setting, the number of blocks in which no arm was spoilt.
     `bound_by`: what limited an arm in a setting, if the run watched it.
     """
 

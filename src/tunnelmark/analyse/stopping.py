@@ -30,7 +30,7 @@ BEYOND = 0.05
 
 @dataclass(frozen=True, slots=True)
 class RatioWidth:
-    """How precise a headline ratio is after `blocks` blocks that have both arms.
+    """The precision of a headline ratio after `blocks` blocks that have both arms.
 
     `half`: half of its interval's width as a share (0.05: 5 %); None if there is no interval. `needed`: the total
     number of blocks with which it should be as precise as asked, estimated from its spread so far; None if unknown.

@@ -13,7 +13,7 @@ from tunnelmark.record.results import Session, TrialRow
 
 @dataclass(frozen=True, slots=True)
 class WallTime:
-    """Where the wall time went, in seconds: `phases` are summed over trials; in `outside` no trial ran.
+    """The wall time of a study in seconds: `phases` are summed over trials; in `outside` no trial ran.
 
     Trials may overlap at their edges; `overlap` is the time in `phases` that two of them shared, so that
     phases + outside - overlap = wall. `complete` is False if a session has no recorded end.

@@ -58,7 +58,7 @@ _HINT = "the lab's own measurement failed; --no-measure leaves it out, `tunnelma
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """How late packets left the emulator, in seconds, in the direction with the higher p99; `count` is of packets."""
+    """The lateness of packets from the emulator, in seconds, in the direction with the higher p99; `count` packets."""
 
     count: int
     p50: float

@@ -22,7 +22,7 @@ PERF = Requirement("perf", ("perf",), ("linux-perf",), ("perf", "--version"), r"
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Facts on the machine. Sizes are in bytes. A part has its version, or the error that says why it is missing.
+    """Facts on the machine. Sizes are in bytes. Each of `parts` has its version, or the error why it is missing.
 
     `probes` and `as_user` have, for each kernel feature, why it cannot be used; "" if it can.
     """

@@ -35,7 +35,7 @@ _STANDSTILL = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Crypto:
-    """How many bit/s one core encrypts by each cipher, in packets of PACKET bytes."""
+    """The bit/s that one core encrypts by each cipher, in packets of PACKET bytes."""
 
     chacha: float
     aes: float

@@ -57,7 +57,7 @@ def _with_ranges(alike: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a trial has no result: the error's kind, its message, its hint, and the ends of the daemons' logs."""
+    """The reason why a trial has no result: the error's kind, message and hint, and the ends of the daemons' logs."""
 
     kind: str
     message: str
@@ -67,7 +67,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class LinkCounts:
-    """What the emulator of a trial's first link did in one direction (`way`: `a>b`), as numbers of packets.
+    """The packets that the emulator of a trial's first link counted in one direction (`way`: `a>b`).
 
     `offered`: packets that entered. `lost`: lost by the profile's loss, not by queues or cuts. `loss_runs`: runs of
     consecutive losses. `delayed`: packets that reached the delay stage. `skipped`: those of them that did not wait

@@ -17,7 +17,7 @@ _STEPS = (1, 2, 5)  # an error is rounded up to one of these times a power of te
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """By how many nanoseconds a node's two clocks are ahead of the command's; either may be wrong by up to `error`."""
+    """The nanoseconds by which a node's clocks are ahead of the command's; either may be wrong by up to `error`."""
 
     realtime: int
     monotonic: int

@@ -38,7 +38,7 @@ See `analyse.link.jitter_distributions.quantile`.
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """What disturbed an attempt. Times are in seconds.
+    """The disturbances of an attempt. Times are in seconds.
 
     `late_*`: median, 99th percentile and maximum of lateness in the worst direction; None without an emulator.
     `own_p99`: the 99th percentile of lateness without the machine's pauses; None if it is not known.
@@ -106,7 +106,7 @@ def others(host: Mapping[str, float]) -> float:
 
 
 def bounds(feels: Feels, profile: Profile) -> Mapping[str, GradeBound]:
-    """Return the bounds on this profile for a metric that feels so, by the fields of `Met` that they apply to."""
+    """Return the bounds on this profile for metrics that react as `feels` says, by the field of `Met` they apply to."""
     never = float("inf")
     if feels == "counts":
         return {}
@@ -141,7 +141,7 @@ def bounds(feels: Feels, profile: Profile) -> Mapping[str, GradeBound]:
 
 
 def grade_of(feels: Feels, profile: Profile, seen: Met) -> tuple[Grade, tuple[str, ...]]:
-    """Return the grade of a metric that feels so, and the reasons why it is not good."""
+    """Return the grade of a metric that reacts as `feels` says, and the reasons why it is not good."""
     grade, causes = 0, []
     for what, bound in bounds(feels, profile).items():
         value = getattr(seen, what)

@@ -17,7 +17,7 @@ RECORDS = np.dtype([("number", "<u4"), ("phase", "<u2"), ("flags", "<u2"), ("sen
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What was sent and received in one direction: the nodes, the probes, the train, and each received packet.
+    """The packets of a link check in one direction: the nodes, the probes, the train, and each received packet.
 
     `start`, `train_start`: when the first packet of each was due, in nanoseconds of the clock of `records`.
     `pace`, `train`: the plan, with the number of packets that were really sent; None if there was none.

@@ -42,7 +42,7 @@ _BATCHES = ((8e8, 16), (2e8, 8))  # (rate in bit/s, packets per system call from
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How many probes are sent in each direction, and the seconds from one to the next."""
+    """The number of probes that are sent in each direction, and the seconds from one to the next."""
 
     count: int
     interval: float
@@ -112,10 +112,9 @@ def _longest(way: Direction) -> float:
 def plans_of(
     profile: Profile, ends: tuple[str, str], addresses: Mapping[str, str], pace: Pace | None
 ) -> dict[str, dict[str, Any]]:
-    """Return each prober's plan, by node: probes in both directions at once (none if `pace` is None), then one train at
-    a time.
+    """Return each prober's plan, by node: probes in both directions at once, then one train at a time.
 
-    Times in a plan are nanoseconds since its start.
+    There are no probes if `pace` is None. Times in a plan are nanoseconds since its start.
     """
     ways = {ends[0]: profile.forward, ends[1]: profile.back}
     longest = max(_longest(way) for way in ways.values())
@@ -139,13 +138,13 @@ def plans_of(
 
 
 def probed(plans: Mapping[str, dict[str, Any]]) -> int:
-    """Return the time in nanoseconds at which all probes have been sent, and no train yet."""
+    """Return when all probes have been sent, and no train yet, in nanoseconds since the plans' start."""
     phases = [plan["phases"] for plan in plans.values()]
     starts: list[int] = [phase[TRAIN]["start"] for phase in phases if len(phase) > TRAIN]
     return min(starts, default=min(int(plan["until"]) for plan in plans.values())) - int(1e9 * _QUIET / 2)
 
 
 def sent(plan: Mapping[str, Any]) -> int:
-    """Return the time in nanoseconds at which a node's train should have been sent; 0 if it sends none."""
+    """Return when a node's train should have been sent, in nanoseconds since the plan's start; 0 if it sends none."""
     trains = [phase["start"] + phase["count"] * phase["interval"] for phase in plan["phases"][TRAIN:]]
     return int(trains[0]) if trains else 0

@@ -19,7 +19,7 @@ SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How many attempts a trial has had, and whether one settled it: by a usable result, or the VPN's own failure."""
+    """The number of attempts at a trial, and whether one settled it: by a usable result, or the VPN's own failure."""
 
     count: int
     settled: bool

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 @dataclass(frozen=True, slots=True)
 class UdpPort:
-    """True as soon as a UDP socket is bound to `port` on the node."""
+    """The condition that a UDP socket is bound to `port` on the node."""
 
     port: int
 
@@ -19,7 +19,7 @@ class UdpPort:
 
 @dataclass(frozen=True, slots=True)
 class TcpPort:
-    """True as soon as a TCP socket listens on `port` on the node."""
+    """The condition that a TCP socket listens on `port` on the node."""
 
     port: int
 
@@ -29,7 +29,7 @@ class TcpPort:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """True as soon as the node has a network interface of that name."""
+    """The condition that the node has a network interface of that name."""
 
     name: str
 
@@ -39,7 +39,7 @@ class Interface:
 
 @dataclass(frozen=True, slots=True)
 class UnixSocket:
-    """True as soon as the Unix socket at `path` accepts a connection (its file alone proves nothing)."""
+    """The condition that the Unix socket at `path` accepts a connection (its file alone proves nothing)."""
 
     path: PurePosixPath
 
@@ -49,7 +49,7 @@ class UnixSocket:
 
 @dataclass(frozen=True, slots=True)
 class LogMatch:
-    """True as soon as the log of the daemon that waits for it matches `pattern` (a regular expression, MULTILINE)."""
+    """The condition that the waiting daemon's log matches `pattern` (a regular expression, MULTILINE)."""
 
     pattern: str
 

@@ -86,9 +86,9 @@ def capture(
 
 
 def sysctls(names: Iterable[str] = SYSCTLS) -> dict[str, str]:
-    """Return the host's values of the sysctls that can be read here.
+    """Return the host's values of the sysctls that can be read here, by name.
 
-    Several values of one are separated by one space.
+    If a sysctl has several values, one space separates them.
     """
     found = {}
     for name in names:

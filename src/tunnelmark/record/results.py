@@ -157,7 +157,7 @@ class TopologyInfo:
 
 @dataclass(frozen=True, slots=True)
 class PlanInfo:
-    """What a run was asked to measure; `trials` are the ids of all trials in the order in which they run."""
+    """The plan of a run; `trials` are the ids of all trials in the order in which they run."""
 
     study: str
     title: str
@@ -262,7 +262,7 @@ class YardstickRow:
 
 @dataclass(frozen=True, slots=True)
 class BlockDecision:
-    """What a run decided after `blocks` blocks: to measure `more`, up to `to` blocks, or to end; `why` says why in words.
+    """A run's decision after `blocks` blocks: to measure `more`, up to `to` blocks, or to end; `why` says why in words.
 
     Reasons to end: `precise`: every ratio that can become precise enough is. `nothing`: no ratio can become so. `cap`:
     there may be no more blocks. `budget`: the time is up. `found`: the change in question is found or excluded.

@@ -37,7 +37,7 @@ _HELD = 0.05  # how much packets that wait for earlier ones may change the mean 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many of the packets offered in one direction the emulator struck, to be compared with the profile.
+    """The number of packets that the emulator struck of those offered in one direction, to be compared with the profile.
 
     `share`: the share that the profile states. `spread`: the variance of the count as a multiple of a binomial's
     (losses come in runs).
@@ -109,7 +109,7 @@ class Draws:
 
 @dataclass(frozen=True, slots=True)
 class Wander:
-    """How much delays vary around the profile's mean: each block's mean square, divided by the profile's variance."""
+    """The variation of delays around the profile's mean: each block's mean square, over the profile's variance."""
 
     squares: tuple[float, ...]
 

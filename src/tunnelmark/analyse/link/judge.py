@@ -24,7 +24,10 @@ _POINTS = 60  # the most points of a series over time
 
 
 def judge(profile: Profile, seen: Observation, when: When, raw: tuple[str, ...] = ()) -> LinkCheck:
-    """Judge a look at a link. In a run, lateness is not judged here, because each trial is graded by its own."""
+    """Judge one link check (a look) by the link's profile; `raw`: the files that are kept of it.
+
+    In a run, lateness is not judged here, because each trial is graded by its own.
+    """
     lines: list[LinkLine] = []
     series: dict[str, tuple[LinkPoint, ...]] = {}
     for flow, direction in ((seen.forward, profile.forward), (seen.back, profile.back)):

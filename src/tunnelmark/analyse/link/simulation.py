@@ -44,7 +44,7 @@ class _Along:
 
 @dataclass(frozen=True, slots=True)
 class Fates:
-    """What happened to each packet of each run: arrays of runs × packets. `delay` is in seconds; ignore it if lost."""
+    """The fate of each packet of each run: arrays of runs × packets. `delay` is in seconds; ignore it if lost."""
 
     lost: Flags
     duplicated: Flags

@@ -159,7 +159,7 @@ def displacements(numbers: Numbers) -> Numbers:
 
 
 def reorder_density(numbers: Numbers, most: int = 8) -> dict[int, float]:
-    """Return RFC 5236's reorder density: the share of packets by displacement, cut off at `most` places."""
+    """Return RFC 5236's reorder density: the share of packets by displacement, from -`most` to `most` places."""
     found, counts = np.unique(np.clip(displacements(numbers), -most, most), return_counts=True)
     return {int(place): float(count / len(numbers)) for place, count in zip(found, counts, strict=True)}
 
