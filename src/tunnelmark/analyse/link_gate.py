@@ -136,7 +136,7 @@ def reopened(results: Results, tries: Mapping[str, Retries]) -> dict[str, Retrie
 
 
 def gate(results: Results) -> Gate | None:
-    """Return the gate on the links: has each part of each profile been shown, if need be by another look?
+    """Return the gate on the links: whether each part of each profile has been shown, if need be by another look.
 
     None if there was no look at all. The gate has neither passed nor failed (`?`) if some part was not tested: the look
     found it inside of its tolerance, but would have found the same on a wrong link (`link.power`).
