@@ -32,7 +32,7 @@ class OnMachines:
     together: Judged
 
     def on(self, outcome: ClaimOutcome) -> tuple[str, ...]:
-        """The letters of the machines on which the claim has this verdict."""
+        """Return the letters of the machines on which the claim has this verdict; () if there are none."""
         return tuple(name for name, each in self.by_machine.items() if each.outcome == outcome)
 
 
@@ -119,7 +119,10 @@ class _OverMachines:
         self.units: Mapping[int, int] = {number: place for (place, _), number in self._number.items()}
 
     def of(self, cell: Cell) -> CellValues | None:
-        """The values of a cell by block (the machines' blocks are numbered in turn); None if no machine has any."""
+        """Return a cell's values by block, in the source's unit; None if no machine has any.
+
+        The blocks of all machines are numbered in turn.
+        """
         found: dict[int, float] = {}
         for place, values in enumerate(self._values.values()):
             mine = values.of(cell)
@@ -127,7 +130,7 @@ class _OverMachines:
         return CellValues(found) if found else None
 
     def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
-        """The reason why these cells cannot be compared on some machine; "" if they can on all."""
+        """Return the reason why these cells cannot be compared on some machine; "" if they can on all."""
         for machine, values in self._values.items():
             if reason := values.obstacle(cells, scale, conservative):
                 return f"machine {machine}: {reason}"
@@ -137,7 +140,7 @@ class _OverMachines:
 
 
 def _analysis(sessions: Mapping[str, Results], known: Mapping[str, Analysis]) -> Analysis:
-    """The analysis of one machine's sessions, by name, as one run."""
+    """Return the analysis of one machine's sessions (by name) as one run."""
     first, *others = sessions
     if not others and first in known:
         return known[first]
@@ -145,7 +148,10 @@ def _analysis(sessions: Mapping[str, Results], known: Mapping[str, Analysis]) ->
 
 
 def _as_one(sessions: Sequence[Results]) -> Results:
-    """Sessions of one machine as one run: the same plan, all their blocks under numbers of their own, and the looks at the links of each."""
+    """Join the sessions of one machine to one run: the plan of the first, and all trials and link checks.
+
+    All blocks get new numbers, and the names of trials get the session's number in front, so that none occurs twice.
+    """
     if len(sessions) == 1:
         return sessions[0]
     trials, names, last = [], [], 0

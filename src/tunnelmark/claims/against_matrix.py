@@ -19,7 +19,10 @@ OPEN_SOURCE = frozenset({"AGPL-3.0", "Apache-2.0", "BSD-3-Clause", "GPL-2.0", "G
 
 
 def compare(claim: Claim, feature: Feature, facts: Mapping[str, Fact] | None = None) -> Judged:
-    """Judge the claim by `facts`, by default the shipped matrix; a feature that is `partly` there is undecided."""
+    """Return the verdict on the claim by `facts`, the VPN's row of the matrix by criterion (None: the shipped row).
+
+    It is "undecided" if the VPN has the feature only `partly`, and "not testable" if the matrix has too few facts.
+    """
     cells = _shipped(feature.vpn) if facts is None else facts
     known = {key: cells[key] for key in feature.criteria if key in cells and _own(cells[key], feature.cited)}
     said = "; ".join(f"{key}: {fact.value} ({fact.source}, {fact.date})" for key, fact in known.items())
@@ -47,7 +50,7 @@ def _unknown(claim: Claim, feature: Feature) -> Judged:
 
 
 def _own(fact: Fact, cited: str) -> bool:
-    """Whether a cell rests on anything but the source of the claim."""
+    """Return whether a fact of the matrix rests on any source but that of the claim."""
     return any(not part.startswith(cited) for part in fact.source.split("; "))
 
 

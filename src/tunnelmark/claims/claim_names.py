@@ -14,7 +14,7 @@ from tunnelmark.vpns.feature_matrix import CRITERIA
 
 
 class ClaimNames:
-    """The names of arms, quantities and conditions that a file defines; wrong uses are added to `problems`."""
+    """The names of arms, quantities and conditions that a file defines; wrong uses of them are added to `problems`."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class ClaimNames:
         self.arms, self.quantities, self.conditions, self.problems = arms, quantities, conditions, problems
 
     def check(self, kind: str, used: Iterable[str], key: Location) -> bool:
-        """Whether all these names are known; each unknown one is added to the problems."""
+        """Return whether all names in `used` are known; add unknown ones to the problems. `kind`: such as "arm"."""
         known: Mapping[str, object] = {
             "arm": self.arms,
             "quantity": self.quantities,
@@ -38,7 +38,7 @@ class ClaimNames:
         return not unknown
 
     def check_claim(self, claim: ClaimTable, key: Location) -> bool:
-        """Whether the file knows all that a claim names, and the claim has all that its test needs."""
+        """Return whether the file knows all names in a claim, and it has all that its test needs; note problems."""
         if claim.test == "none":
             if not claim.untestable:
                 self.problems.add((*key, "untestable"), f"is missing (in {claim.id!r})", "say why it cannot be tested")
@@ -71,7 +71,7 @@ class ClaimNames:
         return self._fits(claim, key)
 
     def _check_features(self, claim: ClaimTable, key: Location) -> bool:
-        """Whether the matrix has these criteria and rows, and the claim has a cell for every criterion in each row."""
+        """Return whether the matrix has these criteria and rows, and each row has a value for every criterion."""
         criteria = [criterion.key for criterion in CRITERIA]
         rows = [file.stem for file in (PACKAGED / "matrix").glob("*.toml")]
         wrong = [name for each in claim.criteria.values() for name in each if name not in criteria]
@@ -88,7 +88,7 @@ class ClaimNames:
         return not wrong
 
     def _fits(self, claim: ClaimTable, key: Location) -> bool:
-        """Whether the test suits such quantities: figures of other hardware are compared within their study only."""
+        """Return whether the test suits its quantities: figures of other hardware are compared in their study only."""
         made = {self.quantities[name].statistic for name in (claim.quantities or [claim.quantity])}
         if made & set(SHARES) and claim.test != "value":
             self.problems.add(

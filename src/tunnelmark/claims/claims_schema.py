@@ -18,7 +18,7 @@ TextLine = Annotated[str, Field(min_length=1)]
 
 
 class SourceTable(TomlTable):
-    """`[source]`"""
+    """The table `[source]`: the publication, and the studies that repeat it."""
 
     authors: TextLine = Field(description="who published it, such as 'A. Author and B. Author'")
     year: int = Field(ge=1900, le=2100, description="the year in which it was published")
@@ -34,7 +34,7 @@ class SourceTable(TomlTable):
 
 
 class SetupTable(TomlTable):
-    """`[there]`: how the source measured, as far as a run records the same of itself"""
+    """The table `[there]`: how the source measured, as far as a run records the same of itself."""
 
     hosts: str = Field(default="", description="the machines that it measured on")
     kernel: str = Field(default="", description="their kernel")
@@ -50,7 +50,7 @@ class SetupTable(TomlTable):
 
 
 class DifferenceTable(TomlTable):
-    """`[[difference]]`: what a repetition does otherwise, which its record does not show by itself"""
+    """A table `[[difference]]`: what a repetition does otherwise, and its record does not show by itself."""
 
     topic: Topic = Field(description="one of " + ", ".join(map(repr, TOPICS)))
     says: TextLine = Field(description="a sentence or two")
@@ -65,7 +65,7 @@ class DifferenceTable(TomlTable):
 
 
 class QuantityTable(TomlTable):
-    """`[quantity.NAME]`"""
+    """A table `[quantity.NAME]`: a quantity of the source, and the metric of the study that repeats it."""
 
     title: TextLine = Field(description=_TEXT)
     unit: str = Field(description="the unit in which the source prints it, such as 'Mbit/s'")
@@ -90,7 +90,7 @@ class QuantityTable(TomlTable):
 
 
 class ConditionTable(TomlTable):
-    """`[condition.NAME]`"""
+    """A table `[condition.NAME]`: a condition of the source, and the profile and topology that repeat it."""
 
     title: TextLine = Field(description=_TEXT)
     profile: JoinedName | Literal[""] = Field(default="", description="the profile of the study that repeats it")
@@ -100,7 +100,7 @@ class ConditionTable(TomlTable):
 
 
 class ValuesTable(TomlTable):
-    """`[[table]]`"""
+    """A table `[[table]]`: values of one quantity as the source prints them, by arm and condition."""
 
     place: TextLine = Field(description="where the source prints it, such as 'tab tcp_baseline'")
     quantity: str = Field(description="the name of a [quantity]")
@@ -111,7 +111,7 @@ class ValuesTable(TomlTable):
 
 
 class OverTable(TomlTable):
-    """An entry of `over`: what the value is compared with, as far as it differs from the value's own cell."""
+    """An entry of `over`: the cell that a value is compared with, as far as it differs from the value's own cell."""
 
     quantity: str | None = Field(default=None, description="the name of a [quantity]")
     condition: str | None = Field(default=None, description="the name of a [condition]")
@@ -119,7 +119,7 @@ class OverTable(TomlTable):
 
 
 class ClaimTable(TomlTable):
-    """`[[claim]]`"""
+    """A table `[[claim]]`: one claim, or several of one form, with the test that judges them."""
 
     id: NameField = Field(description="a name of lower-case letters, digits, dots and dashes")
     place: TextLine = Field(description="where the source says it, such as 'sec Latency'")
@@ -163,7 +163,7 @@ class ClaimTable(TomlTable):
 
 
 class ClaimsTable(TomlTable):
-    """The whole file."""
+    """The whole file of claims."""
 
     source: SourceTable = Field(description="a table [source] with authors, year, title and study")
     there: SetupTable = Field(default=SetupTable(), description="a table [there]")

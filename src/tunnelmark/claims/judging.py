@@ -1,12 +1,13 @@
 """Judges a claim: computes each statement's effect with its interval, and compares it with the claimed range.
 
-Paired values give an effect in each block, whose mean has Student's interval; ratios are averaged as logarithms. Runs that are not
-paired give Welch's interval of the sum of the cells' means (B. L. Welch, Biometrika 34, 1947, pp. 28-35). An interval that lies inside of the range
-shows the statement, one that lies outside of it shows the contrary; so a claim holds by evidence only. Where a claim has several statements, each
-interval that is to refute it is that of all together (Bonferroni), as one false alarm would be enough. A share of trials has the exact interval of a share.
+Paired values give an effect in each block, whose mean has Student's interval; ratios are averaged as logarithms. Runs
+that are not paired give Welch's interval of the sum of the cells' means (B. L. Welch, Biometrika 34, 1947, pp. 28-35).
+An interval inside of the range shows the statement, and one outside of it shows the contrary. So a claim holds by
+evidence only. If a claim has several statements, one false alarm would be enough to refute it. So the intervals that
+can refute it are wider (Bonferroni). A share of trials has the exact interval of a share.
 
-A rate that this machine's processor holds down is lower than the published link allows. Where a claim bounds a ratio on one side alone, and that rate can only
-move it to the other side, the claim may still be shown; it cannot be refuted.
+A rate that this machine's processor limits is lower than the published link allows. If a claim bounds a ratio on one
+side only, and such a rate can only move it to the other side, the claim may still be shown; it cannot be refuted.
 """
 
 from __future__ import annotations
@@ -22,15 +23,21 @@ from tunnelmark.claims.reach import cells_of
 from tunnelmark.claims.taus import kendall
 
 ALIKE = 0.10
-"""If a source says that its test could not distinguish runs, their means count as alike if their ratio, with its
-interval, is within this share of 1."""
+"""The largest difference, as a share of 1, at which the means of runs still count as alike.
+
+It applies if a source says that its test could not distinguish the runs: the interval of the means' ratio must lie
+within it.
+"""
 
 MOST_BLOCKS = 1000
 """The largest number of blocks that is suggested."""
 
 
 def judge(claim: Claim, values: Values, level: float = LEVEL) -> Judged:
-    """Judge the claim by these values; `level`: the nominal chance of error of intervals (`intervals.level_of`)."""
+    """Return the verdict on the claim by these values.
+
+    `level`: the nominal chance of error of the intervals, from 0 to 1 (`intervals.level_of`).
+    """
     if claim.untestable:
         return Judged(claim, "not testable", reason=claim.untestable)
     if claim.feature is not None:
@@ -72,7 +79,7 @@ def _scale(statement: Statement | Apart) -> str:
 
 
 def _conservative(statement: Statement | Apart) -> tuple[Cell, ...]:
-    """The cells of a ratio with one bound whose values, if they are too low, make the ratio look worse for the claim."""
+    """Return the cells of a ratio with one bound whose values may be too low: that only speaks against the claim."""
     if isinstance(statement, Apart) or statement.scale != "ratio":
         return ()
     return tuple(
@@ -97,7 +104,7 @@ def _sample(values: Values, cell: Cell) -> CellValues:
 
 
 def _effect(statement: Statement, values: Values, level: float, refuting: float) -> Effect | None:
-    """The effect over blocks or runs; None if no block has all cells, or a ratio has a value of zero."""
+    """Return the effect over blocks or runs; None if no block has all cells, or a ratio has a value of zero."""
     given = {cell: _sample(values, cell) for cell, _ in statement.terms}
     if len(given) == 1 and (counted := next(iter(given.values())).counted) is not None:
         return _share(statement, *counted, len(next(iter(given.values())).values), level, refuting)
@@ -139,7 +146,10 @@ def _effect(statement: Statement, values: Values, level: float, refuting: float)
 
 
 def _share(statement: Statement, count: int, total: int, blocks: int, level: float, refuting: float) -> Effect:
-    """A share of trials in per cent with its exact interval: that all of three succeeded does not show that nine in ten do."""
+    """Return the effect of a share of successful trials, in per cent, with its exact interval.
+
+    The interval is needed: that all of three trials succeeded does not show that nine in ten do.
+    """
     least, most = statement.low, statement.high
     low, high = _per_cent(count, total, level)
     lowest, highest = _per_cent(count, total, refuting)
@@ -174,7 +184,7 @@ def _by_block(statement: Statement, samples: Mapping[Cell, Mapping[int, float]])
 
 
 def _by_unit(effects: Mapping[int, float], units: Mapping[int, int]) -> list[float]:
-    """The effect of each block; if intervals are over machines, the mean effect of each machine."""
+    """Return the effect of each block; if intervals are over machines, the mean effect of each machine."""
     if not units:
         return list(effects.values())
     found: dict[int, list[float]] = {}
@@ -184,7 +194,7 @@ def _by_unit(effects: Mapping[int, float], units: Mapping[int, int]) -> list[flo
 
 
 def _unpaired(statement: Statement, samples: Mapping[Cell, Mapping[int, float]]) -> tuple[float, float, float]:
-    """The mean, its standard error, and Welch's degrees of freedom; the error is infinite where a cell has one run only."""
+    """Return the mean, its standard error (infinite if a cell has one run only), and Welch's degrees of freedom."""
     middle, squares, parts = 0.0, 0.0, 0.0
     for cell, power in statement.terms:
         given = list(samples[cell].values())
@@ -210,7 +220,7 @@ def _outside(low: float, high: float, least: float | None, most: float | None) -
 
 
 def _blocks(middle: float, spread: float, least: float | None, most: float | None, *, level: float) -> int | None:
-    """How many blocks would decide, if estimate and spread stay: then the interval leaves out the nearest bound.
+    """Return how many blocks would move the nearest bound out of the interval, if estimate and spread stay as they are.
 
     None if more than `MOST_BLOCKS` would be needed.
     """
@@ -229,8 +239,8 @@ def _blocks(middle: float, spread: float, least: float | None, most: float | Non
 def _told_apart(statement: Apart, values: Values, level: float, refuting: float) -> ClaimOutcome:
     """Judge by the source's own test whether runs differ.
 
-    If few runs give a p above 5 %, that shows nothing; that runs do not differ, the means must show. A claim is shown
-    at `level`, and refuted at the smaller `refuting`, because one false alarm of several would refute it.
+    A p above 5 % from few runs shows nothing: that runs do not differ is shown by their means. A claim is shown at
+    `level`, and refuted at the smaller `refuting`, because one false alarm of several would refute it.
     """
     from scipy.stats import mannwhitneyu
 
@@ -249,7 +259,7 @@ def _told_apart(statement: Apart, values: Values, level: float, refuting: float)
 
 
 def _alike(statement: Apart, samples: Mapping[Cell, Mapping[int, float]], level: float) -> bool:
-    """Whether the ratio of the means lies within `ALIKE` on both sides, with its interval (Welch; 95 % for a level of 5 %)."""
+    """Return whether Welch's interval of the ratio of the means lies within `ALIKE` of 1 (95 % for a level of 0.05)."""
     if any(fmean(given.values()) <= 0 for given in samples.values()):
         return False
     ratio = Statement(((statement.one, 1), (statement.other, -1)), "ratio", None, None)

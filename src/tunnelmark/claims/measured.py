@@ -14,7 +14,10 @@ LINK_SHARE = 0.9
 
 
 class RunValues:
-    """The values that a run has for the cells of a source's tables."""
+    """The values that a run has for the cells of a source's tables.
+
+    A cell is one quantity of one arm under one condition, all by the source's names.
+    """
 
     paired = True
     single = False
@@ -29,9 +32,9 @@ class RunValues:
         self._direct = next((name for name, arm in claims.arms.items() if arm == analysis.reference), None)
 
     def of(self, cell: Cell) -> CellValues | None:
-        """The run's values of one cell of the source's tables: a value for each block, in the source's unit.
+        """Return the run's values of one cell by block, in the source's unit; None if it has none.
 
-        If the cell is a share of successful trials, the values are in per cent. None if the run has no value for it.
+        If the cell is a share of successful trials, the values are in per cent.
         """
         quantity = self._claims.quantities[cell.quantity]
         if quantity.statistic in run_statistics.SHARES:
@@ -45,7 +48,10 @@ class RunValues:
         return CellValues({block: value / quantity.factor for block, value in found.items()})
 
     def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
-        """The reason why these cells cannot be compared with the published ones; "" if they can."""
+        """Return the reason why these cells cannot be compared with the published ones; "" if they can.
+
+        `scale`: "ratio" or "difference". `conservative`: see `model.Values.obstacle`.
+        """
         for cell in cells:
             if reason := self._missing(cell):
                 return reason
@@ -75,7 +81,7 @@ class RunValues:
             return None
 
     def _values(self, cell: Cell) -> dict[int, float]:
-        """By block, the metric's value or the quantity's statistic of it, in the metric's unit; {} if there is none."""
+        """Return by block, in the metric's unit, the metric's value or the quantity's statistic of it, or {}."""
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
         arm = self._claims.arms.get(cell.arm)
         if quantity.statistic == "first-packet":
@@ -93,7 +99,7 @@ class RunValues:
         return run_statistics.of_runs(values) if quantity.statistic in run_statistics.SPREADS else values
 
     def _tried(self, cell: Cell) -> tuple[tuple[TrialRow, ...], str]:
-        """The trials that a share of successes counts, and the reason why they say nothing of the arm, or ""."""
+        """Return the trials that a share of successes counts, and why they say nothing about the arm, or ""."""
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
         arm, setting = self._claims.arms.get(cell.arm), None if quantity.of_arm else self._setting(cell)
         if arm is None or (setting is None and not quantity.of_arm):
@@ -101,7 +107,7 @@ class RunValues:
         return run_statistics.tried(self._analysis, arm, setting, condition.profile, condition.topology)
 
     def _missing(self, cell: Cell) -> str:
-        """The reason why the run has no value that repeats this cell; "" if it has one."""
+        """Return the reason why the run has no value that repeats this cell; "" if it has one."""
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
         named = self._claims.describe(cell)
         for reason in (quantity.unmeasured, condition.unmeasured, self._claims.absent.get(cell.arm, "")):
@@ -136,7 +142,7 @@ class RunValues:
         return ""
 
     def _held_by_the_processor(self, cell: Cell) -> str:
-        """The reason, if the link limited the cell in the source and the processor limits it here; else "".
+        """Return the reason, if the link limited the cell in the source and the processor limits it here; else "".
 
         The ratio of such a cell depends on the machine.
         """
@@ -155,7 +161,7 @@ class RunValues:
         return ""
 
     def _processor(self, cell: Cell) -> Bottleneck | None:
-        """The bottleneck of the cell in this run if it is the processor; else None."""
+        """Return the bottleneck of the cell in this run if it is the processor; else None."""
         setting = self._setting(cell)
         if setting is None:
             return None
@@ -163,7 +169,7 @@ class RunValues:
         return bound if bound is not None and bound.processor else None
 
     def _full_core(self, cell: Cell) -> str:
-        """The core that was always busy in this run, even if it was not the bottleneck; "" if there was none.
+        """Return the core that was always busy in this run, even if it was not the bottleneck; "" if there was none.
 
         A flood keeps its core busy, whatever limits the packets that arrive.
         """
@@ -171,7 +177,7 @@ class RunValues:
         return "" if setting is None else run_statistics.full_core(self._analysis, self._claims.arms[cell.arm], setting)
 
     def _times_a_transfer(self, cell: Cell) -> bool:
-        """Whether the value is the time that a transfer of a fixed size takes, which says the same as its rate."""
+        """Return whether the value is the time of a transfer of a fixed size, which says the same as its rate."""
         found = self._cell(cell)
         return (
             found is not None
@@ -180,7 +186,7 @@ class RunValues:
         )
 
     def _lowered(self, cell: Cell) -> bool:
-        """Whether a slow processor can only lower the cell's value."""
+        """Return whether a slow processor can only lower the cell's value."""
         quantity = self._claims.quantities[cell.quantity]
         return quantity.kind == "rate" and quantity.better == "higher" and quantity.statistic is None
 

@@ -33,12 +33,12 @@ AS_IT_IS: tuple[QuantityKind, ...] = ("share", "size", "ratio")
 class Quantity:
     """A quantity of the source's tables, and the metric of a run that repeats it.
 
-    `unit`: the source's unit. `factor`: how many of the metric's units make one of it.
+    `unit`: the source's unit. `factor`: how many of the metric's units make one `unit`.
     `workload`, `metric`: what a run measures; "" if no workload measures it, and `unmeasured` says why.
     `statistic`: the figure that is computed from the metric, or from all workloads (see `run_statistics`).
     `study`: the study that has the workload; "" if it is the study of the whole source.
     `unless_full`: the figure says nothing if a node's cores are full.
-    `full_only`: the figure depends on how long the source's tests were, so only a run with `--full` can tell it.
+    `full_only`: the figure depends on how long the source's tests were, so only a run with `--full` has it.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cell:
-    """One cell of the source's tables, by the source's own names of quantity, condition and arm."""
+    """One cell of the source's tables: a quantity of an arm under a condition, all by the source's own names."""
 
     quantity: str
     condition: str
@@ -191,7 +191,7 @@ class ClaimsFile:
         return self.source.short
 
     def describe(self, cell: Cell) -> str:
-        """A cell in the words of the file's titles, such as "WireGuard, one TCP stream, 1 % of loss"."""
+        """Return a cell in the words of the file's titles, such as "WireGuard, one TCP stream, 1 % of loss"."""
         return f"{cell.arm}, {self.quantities[cell.quantity].title}, {self.conditions[cell.condition].title}"
 
 
@@ -218,19 +218,21 @@ class Values(Protocol):
     units: Mapping[int, int]
 
     def of(self, cell: Cell) -> CellValues | None:
-        """The values of a cell; None if there are none."""
+        """Return the values of a cell, in the source's unit; None if there are none."""
 
     def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
-        """The reason why these cells cannot be compared with the published ones; "" if they can.
+        """Return the reason why these cells cannot be compared with the published ones; "" if they can.
 
+        `scale`: "ratio" or "difference".
         `conservative`: cells whose values may be too low, because a lower value only speaks against the claim.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A statement's estimate with its interval, and whether the statement holds.
+    """A statement's estimate with the ends of its interval, and whether the statement holds.
 
+    `estimate`, `low`, `high`: a ratio, or in the source's unit; `low` and `high` are None if there is no interval.
     `count`: blocks (if runs are not paired: the fewest runs of a cell). `blocks`: how many blocks would decide it; None
     if it is decided, or no useful number would.
     """
@@ -248,8 +250,8 @@ class Effect:
 class Judged:
     """The verdict on a claim, with the effects of its statements, or the reason why there are none.
 
-    `tau`: Kendall's tau of a claimed order with the ends of its interval. `despite`: if the claim holds although this
-    machine's processor limited a value: which.
+    `tau`: Kendall's tau of a claimed order, and the ends of its interval; None without an order of three cells or more.
+    `despite`: which value this machine's processor limited, if the claim holds all the same; else "".
     """
 
     claim: Claim

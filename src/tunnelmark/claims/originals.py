@@ -7,17 +7,19 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Topic = Literal["hosts", "links", "programs", "traffic", "figures"]
-"""What a difference is about: where nodes ran; what links did; what was tested; what was sent; how values became the figures that were printed."""
+"""The subject of a difference. `hosts`: where nodes ran. `links`: what links did. `programs`: what was tested.
+`traffic`: what was sent. `figures`: how values became the figures that were printed.
+"""
 
 TOPICS: tuple[Topic, ...] = ("hosts", "links", "programs", "traffic", "figures")
 
 NOT_STATED = "not stated"
-"""What a source does not say."""
+"""The text that is shown for what a source does not say."""
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A publication: who wrote it, when, its title, and `form`, what it is and where (a poster, a journal with its DOI)."""
+    """A publication. `form`: what it is and where it appeared, such as a poster, or a journal with its DOI."""
 
     authors: str
     year: int
@@ -37,9 +39,9 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """How a source measured, of what a run records of itself, too; "" where it does not say.
+    """How a source measured, as far as a run records the same of itself; "" for what the source does not say.
 
-    `versions` by the source's arms, `tools` by the names that environments have, `lengths` by the study's workloads.
+    `versions` by the source's arms, `tools` by the names that a run records, `lengths` by the study's workloads.
     """
 
     hosts: str = ""
@@ -53,10 +55,10 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class SourceDifference:
-    """What a repetition does otherwise, which its record does not show by itself.
+    """A difference between a source and its repetition that the repetition's record does not show by itself.
 
-    It is about runs that have one of these studies, workloads, arms (of the study) and conditions (of the source), where any are named, of
-    that `length`; with `one_machine` only about runs whose nodes share a machine.
+    `studies`, `workloads`, `arms` (of the study), `conditions` (of the source): it is about runs with one of these; ()
+    means any. `length`: only about runs of that length. `one_machine`: only about runs whose nodes share a machine.
     """
 
     topic: Topic

@@ -11,7 +11,7 @@ from tunnelmark.claims.model import OVER_BLOCKS, Cell, CellValues, ClaimsFile
 
 
 class PrintedValues:
-    """Values without a spread: `values` by cell, in the source's unit."""
+    """Values without a spread, in the source's unit: one for each cell."""
 
     paired = True
     single = True
@@ -22,13 +22,13 @@ class PrintedValues:
 
     @classmethod
     def of_source(cls, claims: ClaimsFile) -> PrintedValues:
-        """All values that the source prints."""
+        """Return all values that the source prints."""
         return cls({cell: printed.value for cell, printed in claims.printed.items()})
 
     def of(self, cell: Cell) -> CellValues | None:
-        """The value of a cell; None where the source prints none."""
+        """Return the value of a cell; None if the source prints none."""
         return CellValues({0: self._values[cell]}) if cell in self._values else None
 
     def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
-        """Always "": a source's own figures can be compared with themselves."""
+        """Return "": a source's own figures can always be compared with themselves."""
         return ""

@@ -10,7 +10,10 @@ from tunnelmark.record.results import PlanInfo
 
 
 def within_reach(claims: ClaimsFile, study: Study | PlanInfo) -> tuple[Claim, ...]:
-    """Return the testable claims whose arms, conditions and workloads the study has; claims on features need none."""
+    """Return the testable claims whose arms, conditions and workloads the study has.
+
+    Claims on features are always among them, because they need no run.
+    """
     return tuple(claim for claim in claims.claims if not claim.untestable and _has(claims, study, claim))
 
 
@@ -19,7 +22,7 @@ def _has(claims: ClaimsFile, study: Study | PlanInfo, claim: Claim) -> bool:
 
 
 def cells_of(statement: Statement | Apart) -> tuple[Cell, ...]:
-    """The cells that a statement rests on."""
+    """Return the cells whose values a statement compares."""
     if isinstance(statement, Apart):
         return statement.one, statement.other
     return tuple(cell for cell, _ in statement.terms)
@@ -38,7 +41,7 @@ def _cell(claims: ClaimsFile, study: Study | PlanInfo, cell: Cell) -> bool:
 
 
 def _is_measured(study: Study | PlanInfo, arm: str, condition: Condition, workload: str) -> bool:
-    """Whether the study's design has the cell; of an arm's figure, whether it has a trial of that arm under the condition."""
+    """Return whether the study's design has a trial of the arm under the condition; `workload`: "" means any."""
     topologies = [each.name for each in study.topologies if condition.topology in ("", each.name)]
     uses = [use.name for use in study.workloads if workload in ("", use.name)]
     cells = product((arm,), (condition.profile,), topologies, uses)

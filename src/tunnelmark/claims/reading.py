@@ -1,4 +1,4 @@
-"""Reads files of claims: from TOML to `model`'s data, with every reference checked."""
+"""Reads files of claims: turns TOML into the data of `model`, and checks every reference."""
 
 from __future__ import annotations
 
@@ -32,19 +32,22 @@ FOLDER = PACKAGED / "claims"
 
 
 def names() -> tuple[str, ...]:
-    """The names of the sources whose claims are part of tunnelmark, sorted."""
+    """Return the names of the sources whose claims are part of tunnelmark, sorted."""
     return tuple(sorted(file.stem for file in FOLDER.glob("*.toml")))
 
 
 @functools.cache
 def of_study(study: str) -> ClaimsFile | None:
-    """The claims of the source that the study repeats, in whole or in part; None if it repeats none."""
+    """Return the claims of the source that the study repeats, in whole or in part; None if it repeats none."""
     found = (read(FOLDER / f"{name}.toml") for name in names())
     return next((each for each in found if study in (each.study, *each.also)), None)
 
 
 def find(name: str) -> ClaimsFile:
-    """The claims of the source called `name`, or of the study called so. Raises UnknownName if there are none."""
+    """Return the claims of the source called `name`, or of the source that the study `name` repeats.
+
+    Raises UnknownName if there is neither.
+    """
     if name in names():
         return read(FOLDER / f"{name}.toml")
     if (found := of_study(name)) is not None:
@@ -96,7 +99,7 @@ def read(file: Path) -> ClaimsFile:
 
 
 def _difference(table: DifferenceTable, names: ClaimNames, key: Location) -> SourceDifference:
-    """The difference, with its arms called as in the study."""
+    """Return the difference, with its arms called as in the study."""
     known = names.check("arm", table.arms, (*key, "arms"))
     names.check("condition", table.conditions, (*key, "conditions"))
     return SourceDifference(
@@ -112,7 +115,7 @@ def _difference(table: DifferenceTable, names: ClaimNames, key: Location) -> Sou
 
 
 def _digits(text: str) -> list[dict[str, list[object]]]:
-    """The rows of the tables as they are written: from a number, one cannot see how many digits were printed."""
+    """Return the rows of the tables as they are written: a number does not show how many digits were printed."""
     tables = tomllib.loads(text, parse_float=str).get("table", [])
     return [each["rows"] for each in tables]
 
@@ -148,7 +151,7 @@ def _printed(table: ClaimsTable, names: ClaimNames, written: list[dict[str, list
 def _claims(
     claim: ClaimTable, names: ClaimNames, printed: Mapping[Cell, Printed], within: float, key: Location
 ) -> list[Claim]:
-    """One claim, or one for each of its arms and conditions."""
+    """Return one claim, or one for each of its arms and conditions; [] if it is wrong, and the problems say why."""
     try:
         if claim.test == "none":
             return [_one(claim, (), claim.says)]
@@ -161,7 +164,7 @@ def _claims(
 
 
 def _features(claim: ClaimTable, source: SourceTable) -> list[Claim]:
-    """One claim for each cell that is compared."""
+    """Return one claim for each VPN and criterion that are compared; [] if the claim is not about features."""
     found = []
     for vpn, cells in claim.features.items():
         for (criterion, keys), cell in zip(claim.criteria.items(), cells, strict=True):
@@ -197,7 +200,10 @@ def _effects(claim: ClaimTable, names: ClaimNames, printed: Mapping[Cell, Printe
 
 
 def _orders(claim: ClaimTable, names: ClaimNames, printed: Mapping[Cell, Printed]) -> list[Claim]:
-    """Orders along arms are one claim for each condition, those along conditions or quantities one for each arm."""
+    """Return the claims of an order, of groups or of pairs: one for each condition.
+
+    An order along conditions or quantities gives one claim for each arm. Raises ValueError if a claim has no statement.
+    """
     found = []
     along_arms = claim.along == "arms" or claim.test != "order"
     fixed = claim.conditions if along_arms else claim.arms
@@ -243,7 +249,7 @@ def _slug(name: str) -> str:
 
 
 def _text(claim: ClaimTable, statement: Statement, quantity: Quantity) -> str:
-    """The printed effect as text: "80 %" or "1.25 times" for a ratio, else with its unit; "?" if there is none."""
+    """Return the printed effect as text: "80 %" or "1.25 times" for a ratio, else with its unit; "?" without any."""
     value = statement.printed
     if value is None:
         return "?"

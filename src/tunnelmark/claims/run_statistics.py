@@ -1,8 +1,8 @@
 """Computes figures that a source prints and no trial reports: over a trial's seconds, a cell's runs, an arm's trials.
 
-A spread over runs has no value in a single run. In place of one are the jackknife's pseudo-values of its logarithm (R. G. Miller, "Jackknifing
-Variances", Annals of Mathematical Statistics 39(2), 1968, pp. 567-582): one for each block, whose mean and error are those of the spread, so that spreads
-are compared as any other values are.
+A spread over runs has no value in a single run. It is replaced by the jackknife's pseudo-values of its logarithm (R. G.
+Miller, "Jackknifing Variances", Annals of Mathematical Statistics 39(2), 1968, pp. 567-582). They are one value for
+each block, and their mean and error are those of the spread. So spreads are compared as any other values are.
 """
 
 from __future__ import annotations
@@ -34,9 +34,11 @@ OfRuns = Literal["runs-sd"]
 OfTrials = Literal["success"]
 OfArm = Literal["first-packet", "suite-success"]
 Statistic = Literal[OfSeconds, OfRuns, OfTrials, OfArm]
-"""`seconds-...`: of the means of a trial's whole seconds, by the metric's series; `cv` is their standard deviation over their mean. `runs-sd`: the standard deviation over runs. `success`: per cent of a
-workload's trials that succeeded, `suite-success` of all the arm's trials under a condition. `first-packet`: from a deployment's start until both
-directions had answered, in seconds, mean over all the arm's trials of a block."""
+"""`seconds-...`: of the means of a trial's whole seconds; `cv` is their standard deviation divided by their mean.
+`runs-sd`: the standard deviation over runs. `success`: per cent of a workload's trials that succeeded,
+`suite-success`: of all the arm's trials under a condition. `first-packet`: seconds from a deployment's start until both
+directions had answered, as the mean over all the arm's trials of a block.
+"""
 
 SECONDS: tuple[str, ...] = get_args(OfSeconds)
 SPREADS: tuple[str, ...] = get_args(OfRuns)
@@ -45,11 +47,11 @@ OF_ARM: tuple[str, ...] = get_args(OfArm)
 """The statistics that are computed from all workloads of a condition together."""
 
 OF_THE_VPN = frozenset({"not-ready", "daemon-died", "workload-failed"})
-"""Failures that say something of an arm. What is not installed, or what the kernel has no part for, says something of the machine."""
+"""Reasons of failures that say something about an arm. Others, such as a missing program, are the machine's."""
 
 
 def of_seconds(analysis: Analysis, arm: str, setting: Scenario, metric: MetricInfo, statistic: str) -> dict[int, float]:
-    """The statistic of each block's trials; no entry where a trial has fewer than two whole seconds."""
+    """Return by block the statistic of its trials, in the metric's unit; a trial needs two or more whole seconds."""
     found: dict[int, list[float]] = {}
     for row in _rows(analysis, arm, setting):
         if usable(row, metric):
@@ -60,7 +62,7 @@ def of_seconds(analysis: Analysis, arm: str, setting: Scenario, metric: MetricIn
 
 
 def whole_seconds(series: Iterable[tuple[float | None, float]]) -> list[float]:
-    """The mean of a series (time in seconds, value) in each second; the last is left out unless it is complete."""
+    """Return the mean of a series (time in seconds, value) in each second; of the last one only if it is complete."""
     points = sorted((time, value) for time, value in series if time is not None)
     if len(points) < 2:
         return []
@@ -75,7 +77,7 @@ def whole_seconds(series: Iterable[tuple[float | None, float]]) -> list[float]:
 
 
 def made_of(values: Sequence[float], statistic: str) -> float:
-    """A `seconds-...` statistic of the values of whole seconds, of which there are two or more."""
+    """Return a `seconds-...` statistic of the values of whole seconds, of which there are two or more."""
     match statistic:
         case "seconds-mean":
             return fmean(values)
@@ -92,7 +94,10 @@ def made_of(values: Sequence[float], statistic: str) -> float:
 
 
 def of_runs(values: Mapping[int, float]) -> dict[int, float]:
-    """By block, the pseudo-values of the logarithm of the standard deviation, as factors; none below `MIN_BLOCKS` runs or without a spread."""
+    """Return by block the pseudo-values of the logarithm of the standard deviation, as factors.
+
+    {} if all runs have one value, or there are fewer than `MIN_BLOCKS` of them.
+    """
     count = len(values)
     if count < MIN_BLOCKS:
         return {}
@@ -105,7 +110,7 @@ def of_runs(values: Mapping[int, float]) -> dict[int, float]:
 
 
 def first_packets(analysis: Analysis, arm: str, profile: str, topology: str) -> dict[int, float]:
-    """By block, the mean time in seconds until a first packet was answered in both directions."""
+    """Return, by block, the mean time in seconds until a first packet was answered in both directions."""
     found: dict[int, list[float]] = {}
     for row in _of_arm(analysis, arm, profile, topology):
         if row.outcome == "ok" and row.first_packet:
@@ -114,16 +119,16 @@ def first_packets(analysis: Analysis, arm: str, profile: str, topology: str) -> 
 
 
 def answered(analysis: Analysis, arm: str, profile: str, topology: str) -> tuple[int, int]:
-    """How many of the arm's deployments under a condition answered, and of how many that say something of the arm (`OF_THE_VPN`)."""
+    """Return how many of the arm's deployments under a condition answered, and how many count (see `OF_THE_VPN`)."""
     rows = _of_arm(analysis, arm, profile, topology)
     told = [row for row in rows if row.outcome == "ok" or (row.outcome == "failed" and row.reason in OF_THE_VPN)]
     return sum(bool(row.first_packet) for row in told), len(told)
 
 
 def full_core(analysis: Analysis, arm: str, setting: Scenario) -> str:
-    """Whose busiest core had no rest in most of the arm's trials, whatever bound them; "" where none had, or none was watched.
+    """Return "the sender's core" or "the receiver's core" if it was always busy in most of the arm's trials; else "".
 
-    What other work took of it is not the arm's (see `analyse.bottleneck`).
+    What other work took of a core does not count (see `analyse.bottleneck`).
     """
     rows = [row for row in _rows(analysis, arm, setting) if row.outcome == "ok" and row.limits]
     for end, words in (("source", "the sender's core"), ("target", "the receiver's core")):
@@ -136,7 +141,7 @@ def full_core(analysis: Analysis, arm: str, setting: Scenario) -> str:
 def tried(
     analysis: Analysis, arm: str, setting: Scenario | None, profile: str, topology: str
 ) -> tuple[tuple[TrialRow, ...], str]:
-    """The trials of a cell, or of the arm under a condition, that the laboratory has not spoilt; and why they say nothing of the arm, or ""."""
+    """Return the trials of a setting (or condition) that are not void, and why they say nothing of the arm, or ""."""
     rows = _of_arm(analysis, arm, profile, topology) if setting is None else _rows(analysis, arm, setting)
     found = tuple(row for row in rows if row.outcome != "void")
     strange = next((row for row in found if row.outcome == "failed" and row.reason not in OF_THE_VPN), None)

@@ -14,7 +14,7 @@ Table = Mapping[Cell, Printed]
 
 
 def effect(claim: ClaimTable, cell: Cell, printed: Table, within: float) -> Statement:
-    """The statement of a test `ratio`, `difference` or `value` about one cell.
+    """Return the statement of a test `ratio`, `difference` or `value` about one cell.
 
     Raises ValueError if its range needs a value that the source does not print, or has no stated width.
     """
@@ -38,7 +38,7 @@ def effect(claim: ClaimTable, cell: Cell, printed: Table, within: float) -> Stat
 def order(
     cells: Sequence[Cell], printed: Table, quantity: Quantity, margin: float, over: Sequence[OverTable]
 ) -> tuple[Statement, ...]:
-    """For pairs of cells (best first), the statements that the earlier cell is better than the later one.
+    """Return, for pairs of cells (best first), the statements that the earlier cell is better than the later one.
 
     Pairs whose printed values are closer than the margin are left out. Pairs that the printed values reverse are not:
     such a claim is contradicted by its own source. If not all values are printed, only neighbours are paired.
@@ -53,14 +53,14 @@ def order(
 
 
 def before(better: Cell, worse: Cell, printed: Table, quantity: Quantity, over: Sequence[OverTable] = ()) -> Statement:
-    """The statement that `better` is better than `worse`: the larger value expected, over the other, exceeds 1."""
+    """Return the statement that `better` is better: the ratio of the larger value expected to the other exceeds 1."""
     larger, smaller = (better, worse) if quantity.better == "higher" else (worse, better)
     terms = _joined((*_terms(larger, over), *((cell, -power) for cell, power in _terms(smaller, over))))
     return Statement(terms, "ratio", 1.0, None, _printed(terms, "ratio", printed))
 
 
 def groups(of: Sequence[Sequence[Cell]], printed: Table, quantity: Quantity) -> tuple[Statement, ...]:
-    """The statements that each cell of a group is better than each cell of the next group."""
+    """Return the statements that each cell of a group is better than each cell of the next group."""
     return tuple(
         before(better, worse, printed, quantity)
         for group, following in pairwise(of)
@@ -69,12 +69,12 @@ def groups(of: Sequence[Sequence[Cell]], printed: Table, quantity: Quantity) -> 
 
 
 def apart(pairs: Sequence[tuple[Cell, Cell]], differ: bool) -> tuple[Apart, ...]:
-    """For each pair, the statement that its runs differ, or that they do not."""
+    """Return, for each pair, the statement that its runs differ, or (if `differ` is False) that they do not."""
     return tuple(Apart(one, other, differ) for one, other in pairs)
 
 
 def _terms(cell: Cell, over: Sequence[OverTable]) -> tuple[tuple[Cell, int], ...]:
-    """The cell compared with each entry of `over` in turn; a second entry compares ratios: (A/B) / (C/D)."""
+    """Return the cell compared with each entry of `over` in turn; a second entry compares ratios: (A/B) / (C/D)."""
     terms: tuple[tuple[Cell, int], ...] = ((cell, 1),)
     for each in over:
         other = {key: value for key, value in each.model_dump().items() if value is not None}
@@ -83,7 +83,7 @@ def _terms(cell: Cell, over: Sequence[OverTable]) -> tuple[tuple[Cell, int], ...
 
 
 def _joined(terms: Sequence[tuple[Cell, int]]) -> tuple[tuple[Cell, int], ...]:
-    """Each cell once; what cancels out is left out."""
+    """Return each cell once, with the sum of its powers; cells whose sum is 0 are left out."""
     powers: dict[Cell, int] = {}
     for cell, power in terms:
         powers[cell] = powers.get(cell, 0) + power
@@ -95,7 +95,7 @@ def _known(cell: Cell, over: Sequence[OverTable], printed: Table) -> bool:
 
 
 def _printed(terms: Sequence[tuple[Cell, int]], scale: str, printed: Table) -> float | None:
-    """The effect that follows from the source's own values; None if it does not print all, or a ratio has a zero."""
+    """Return the effect that follows from the source's own values; None if it lacks one, or a ratio has a zero."""
     values = [(printed[cell].value, power) for cell, power in terms if cell in printed]
     if len(values) < len(terms):
         return None

@@ -19,10 +19,10 @@ _SEED = 20
 
 
 def kendall(samples: Sequence[CellValues], values: Values) -> tuple[float, float, float] | None:
-    """Return tau between the published order (best first) and that of the means, and its 95 % interval's two ends.
+    """Return Kendall's tau of the means' order against the published one (largest first), and its interval's two ends.
 
-    1: the same order; -1: the reverse. None with fewer than three cells. With fewer than three blocks in common, or
-    with a single value in each cell, both ends equal tau.
+    1: the same order; -1: the reverse. None with fewer than three cells. The interval is one of 95 %; its ends equal
+    tau if each cell has a single value, values are not paired, or fewer than three blocks have all cells.
     """
     if len(samples) < 3:
         return None
@@ -39,7 +39,7 @@ def kendall(samples: Sequence[CellValues], values: Values) -> tuple[float, float
 
 
 def _tau(means: Sequence[float]) -> float:
-    """Tau-b of the values, against the order in which they fall from the first to the last."""
+    """Return tau-b of the values against a falling order; 0 if all values are equal."""
     agree = against = tied = 0
     for place, one in enumerate(means):
         for other in means[place + 1 :]:

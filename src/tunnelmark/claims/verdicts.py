@@ -1,4 +1,4 @@
-"""The verdicts of a run on the claims that its study repeats."""
+"""Gives the verdicts of a run on the claims that its study repeats."""
 
 from __future__ import annotations
 

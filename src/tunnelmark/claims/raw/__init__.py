@@ -19,12 +19,14 @@ FORMATS: dict[str, Callable[[Path, ClaimsFile], RawValues]] = {
     "knb": knb.read_tree,
     "vpn-bench": vpn_bench.read_run,
 }
-"""By name: what reads a folder of that format. `iperf3`: CONDITION/ARM/NAME.json, as `iperf3 --json` prints them. `knb`: the tree of JSON files, or tables, of runs of the Kubernetes network benchmark;
-`vpn-bench`: one dated run of the mesh-VPN benchmark suite of that name."""
+"""The function that reads a folder of each format. `iperf3`: CONDITION/ARM/NAME.json, as `iperf3 --json` prints them.
+`knb`: the tree of JSON files, or tables, of runs of the Kubernetes network benchmark. `vpn-bench`: one dated run of the
+mesh-VPN benchmark suite of that name.
+"""
 
 
 def further_runs(name: str, folder: Path) -> list[Path]:
-    """The folders of other dates next to `folder`; [] for a format that has no folder for each date."""
+    """Return the folders of other dates next to `folder`, sorted; [] for a format that has no folder for each date."""
     if name != "vpn-bench":
         return []
     own = folder.resolve()
@@ -32,7 +34,7 @@ def further_runs(name: str, folder: Path) -> list[Path]:
 
 
 def read(name: str, folder: Path, claims: ClaimsFile) -> RawValues:
-    """The values of a folder of raw data, by the names and in the units of the file of claims.
+    """Read the values of a folder of raw data, by the names and in the units of the file of claims.
 
     Raises UnknownName if the format is unknown, UsageError if the folder has another structure, and StoreError if a
     file cannot be read.

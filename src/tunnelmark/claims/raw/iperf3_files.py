@@ -1,7 +1,8 @@
-"""Reads what `iperf3 --json` printed at a client, one file a run: CONDITION/ARM/NAME.json, by the names of the file of claims.
+"""Reads what `iperf3 --json` printed at a client, one file for each run: CONDITION/ARM/NAME.json.
 
-So those who repeat a source by hand have its claims judged. A file of TCP is a run of the study's workload `tcp` and one of UDP of `udp`; files of any other
-workload of the study are in a folder of that name: CONDITION/ARM/WORKLOAD/NAME.json. iperf3 leaves out of its sums what `--omit` names.
+The folders have the names of the file of claims. So those who repeat a source by hand can have its claims judged. A
+file of TCP counts as a run of the workload `tcp`, one of UDP as `udp`. Files of any other workload are in a folder of
+its name: CONDITION/ARM/WORKLOAD/NAME.json. iperf3 leaves the seconds that `--omit` names out of its sums.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tunnelmark.errors import UsageError
 
 
 def retransmitted(data: object, file: Path) -> float:
-    """The share of segments that were sent again, in %; StoreError if the file lacks a figure.
+    """Return the share of segments that were sent again, in per cent; StoreError if the file lacks a figure.
 
     The number of segments is taken as the bytes sent, divided by the payload of a segment.
     """
@@ -50,7 +51,7 @@ _FIGURES: Mapping[str, Mapping[str, Number]] = {
         **_CPU,
     },
 }
-"""How each metric of a workload is read from a file, in the metric's unit."""
+"""By protocol and metric, the function that reads the metric from a file, in the metric's unit."""
 
 _RATES = ("goodput", "delivered", "sent", "offered")
 
@@ -62,7 +63,10 @@ _SECONDS = "Seconds are those that the client printed: of what it sent, or with 
 
 
 def read_runs(folder: Path, claims: ClaimsFile) -> RawValues:
-    """Read the values of a folder of iperf3's files. UsageError where it holds no file of a condition and an arm of these claims."""
+    """Read the values of a folder of iperf3's files.
+
+    UsageError if it holds no file for a condition and an arm of these claims; StoreError if a file lacks a figure.
+    """
     runs: dict[tuple[str, str, str], list[tuple[Path, object]]] = defaultdict(list)
     for condition, place in _named(folder, claims.conditions):
         for arm, inside in _named(place, (*claims.arms, *claims.absent)):
@@ -89,7 +93,7 @@ def read_runs(folder: Path, claims: ClaimsFile) -> RawValues:
 
 
 def _named(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, Path]]:
-    """The folders with one of these names, whatever their case and punctuation, each after its name."""
+    """Yield each folder with one of these names, after that name; case and punctuation do not count."""
     known = {_plain(name): name for name in names}
     for place in sorted(folder.iterdir()):
         if place.is_dir() and (name := known.get(_plain(place.name))) is not None:
@@ -132,7 +136,7 @@ def _run(quantity: Quantity, file: Path, data: object) -> RawRun:
 
 
 def _series(data: object, file: Path) -> list[tuple[float | None, float]]:
-    """The middle of each interval in seconds and its rate in bit/s, without intervals that iperf3 omitted."""
+    """Return the middle of each interval in seconds, and its rate in bit/s, without intervals that iperf3 omitted."""
     intervals = at(data, "intervals", file)
     places = range(len(intervals)) if isinstance(intervals, list) else range(0)
     sums = [f"intervals.{place}.sum" for place in places]

@@ -1,7 +1,8 @@
-"""Reads runs of the Kubernetes network benchmark (knb): NUMBER-CONFIGURATION/...-lossLp-delayD.json, or a table of them as CSV.
+"""Reads runs of the Kubernetes network benchmark (knb): NUMBER-CONFIGURATION/...-lossLp-delayD.json, or a table as CSV.
 
-Each file is a list of runs with the bandwidth in Mbit/s and the CPU of both nodes in %. The benchmark writes a bandwidth of -1 where the run failed.
-NUMBER-CONFIGURATION-k8s-api-bench/*.csv are runs of `hey` against the Kubernetes API: a line for each request, with seconds and status.
+Each file is a list of runs with the bandwidth in Mbit/s and the CPU of both nodes in %. The benchmark writes a
+bandwidth of -1 if the run failed. NUMBER-CONFIGURATION-k8s-api-bench/*.csv are runs of `hey` against the Kubernetes
+API: a row for each request, with seconds and status.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class _Row:
 def read_tree(folder: Path, claims: ClaimsFile) -> RawValues:
     """Read the values of a tree of results, or of a repository with `results-json` and `results-k8s-api`.
 
-    UsageError if it holds no run of an arm and a condition of these claims.
+    UsageError if it holds no run of an arm and a condition of these claims; StoreError if a file cannot be read.
     """
     whole = (folder / "results-json").is_dir()
     tree = folder / "results-json" if whole else folder
@@ -107,7 +108,7 @@ def _design(cells: Mapping[Cell, RawCell], claims: ClaimsFile, short: Sequence[s
 
 
 def _api(folder: Path, arms: Mapping[str, str]) -> tuple[dict[Cell, RawCell], tuple[str, ...]]:
-    """The mean response time of each run against the API in ms, and the files that are shorter than the source says."""
+    """Return the mean response time of each run against the API in ms, and the files that lack some of its requests."""
     cells, short = {}, []
     for place in sorted(folder.glob("*-k8s-api-bench")):
         name = _plain(place.name.removesuffix("-k8s-api-bench"))
@@ -176,7 +177,7 @@ def _from_tables(folder: Path) -> Iterator[_Row]:
 
 
 def _lines(file: Path) -> list[dict[str, str]]:
-    """The lines of a table by column; StoreError where it cannot be read."""
+    """Return the rows of a table, each by column; StoreError if the file cannot be read."""
     try:
         with file.open(newline="") as content:
             return list(csv.DictReader(content))
@@ -185,11 +186,11 @@ def _lines(file: Path) -> list[dict[str, str]]:
 
 
 def _condition(loss: str, delay: str) -> str:
-    """The condition's name: loss in %, delay in ms."""
+    """Return the condition's name, such as "loss-1-delay-10" (loss in %, delay in ms); "native" without any."""
     parts = [f"{name}-{int(value)}" for name, value in (("loss", loss), ("delay", delay)) if int(value)]
     return "-".join(parts) or "native"
 
 
 def _plain(name: str) -> str:
-    """An arm's or a folder's name, without what differs in spelling: "11-native-mtu1230" and "MTU 1230" are one."""
+    """Return a name without what differs in spelling: "11-native-mtu1230" and "MTU 1230" both give "mtu1230"."""
     return re.sub(r"^\d+-|native-|[^a-z0-9]", "", re.sub(r"^\d+-", "", name.casefold()))

@@ -17,7 +17,7 @@ Number = Callable[[object, Path], float]
 """A function that reads a number from the content of a JSON file, and raises StoreError if there is none."""
 
 RawStatistic = Literal["mean", "sum", "median", "least", "largest", "deviation"]
-"""How a source makes one figure of the runs of a cell; `deviation` is the standard deviation of a sample."""
+"""The way in which a source makes one figure from the runs of a cell; `deviation` is a sample's standard deviation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class RawCell:
     `runs`: those that are in the data, in the source's unit.
     `planned`: how many the source says there are.
     `statistic`: how the source makes one figure of them.
-    `readings`: the figures of other ways to read the source's words, by what they are.
+    `readings`: other figures that the source's words may mean, by a description in words.
     """
 
     runs: tuple[RawRun, ...]
@@ -55,12 +55,12 @@ class RawCell:
 
     @property
     def figure(self) -> float | None:
-        """The source's figure, from the runs that have a value; None where there are too few."""
+        """The source's figure, from the runs that have a value; None if too few have one."""
         return combined([run.value for run in self.runs if run.value is not None], self.statistic)
 
     @property
     def missing(self) -> str:
-        """Which runs gave no value, and why; "" where all did."""
+        """Which runs gave no value, and why; "" if all did."""
         parts = [f"{run.name}: {run.failed}" for run in self.runs if run.value is None]
         if len(self.runs) < self.planned:
             parts.append(f"{self.planned - len(self.runs)} are not in the data")
@@ -84,7 +84,10 @@ class RawValues:
         self.design = tuple(design)
 
     def of(self, cell: Cell) -> CellValues | None:
-        """Return a cell's values by run, in the source's unit (one value, if its figure is not a mean); None without any."""
+        """Return a cell's values by run, in the source's unit; None if there are none.
+
+        It is one value if the source's figure of the cell is not a mean.
+        """
         found = self.cells.get(cell)
         if found is None or found.figure is None:
             return None
@@ -94,7 +97,7 @@ class RawValues:
         return CellValues({0: found.figure})
 
     def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
-        """The reason why these cells cannot be compared, such as too many runs without a value; "" if they can."""
+        """Return the reason why these cells cannot be compared, such as too many failed runs; "" if they can."""
         for cell in cells:
             found = self.cells.get(cell)
             if found is None:
@@ -108,7 +111,7 @@ class RawValues:
         return ""
 
     def missing(self) -> tuple[str, ...]:
-        """A line for each arm and condition whose cells have fewer values than the source says: which runs failed or are not there."""
+        """Return, for each arm and condition that lacks values, a sentence with the runs that have none, and why."""
         return self._lines(
             (cell, f"{len(found.succeeded)} of {found.planned} have a value ({found.missing})")
             for cell, found in self.cells.items()
@@ -116,7 +119,7 @@ class RawValues:
         )
 
     def retried(self) -> tuple[str, ...]:
-        """A line for each run that has a value only because it was tried again."""
+        """Return a sentence for each run that has a value only because it was tried again."""
         return self._lines(
             (cell, f"{run.name} succeeded at attempt {run.attempts}")
             for cell, found in self.cells.items()
@@ -126,7 +129,7 @@ class RawValues:
 
     @staticmethod
     def _lines(of: Iterable[tuple[Cell, str]]) -> tuple[str, ...]:
-        """Join the lines that say the same of several quantities of one arm and condition."""
+        """Join the sentences that say the same of several quantities of one arm and condition."""
         quantities: dict[tuple[str, str, str], list[str]] = {}
         for cell, said in of:
             quantities.setdefault((cell.arm, cell.condition, said), []).append(cell.quantity)
@@ -137,7 +140,7 @@ class RawValues:
 
 
 def combined(values: Sequence[float], statistic: RawStatistic) -> float | None:
-    """Combine values into one figure; None if there are too few."""
+    """Combine values into one figure; None if there are too few: a deviation needs two, any other statistic one."""
     if len(values) < (2 if statistic == "deviation" else 1):
         return None
     if statistic == "mean":
@@ -152,7 +155,7 @@ def combined(values: Sequence[float], statistic: RawStatistic) -> float | None:
 
 
 def read_json(file: Path) -> object:
-    """The content of a JSON file. Raises StoreError if it cannot be read."""
+    """Return the content of a JSON file. Raises StoreError if it cannot be read."""
     try:
         return json.loads(file.read_text())
     except (OSError, ValueError) as error:
@@ -160,7 +163,7 @@ def read_json(file: Path) -> object:
 
 
 def at(data: object, path: str, file: Path) -> object:
-    """The value at a dotted path in JSON data, where a number is an index into a list; StoreError where there is none."""
+    """Return the value at a dotted path in JSON data; StoreError if there is none. A number is an index into a list."""
     found = data
     for key in path.split("."):
         if isinstance(found, dict) and key in found:
@@ -173,7 +176,7 @@ def at(data: object, path: str, file: Path) -> object:
 
 
 def number(data: object, path: str, file: Path) -> float:
-    """The number at a dotted path; StoreError where there is none."""
+    """Return the number at a dotted path; StoreError if there is none."""
     found = at(data, path, file)
     if isinstance(found, bool) or not isinstance(found, int | float):
         raise StoreError(
@@ -188,7 +191,7 @@ def by_path(path: str, factor: float = 1.0) -> Number:
 
 
 def check_unit(claims: ClaimsFile, quantity: str, unit: str) -> None:
-    """Raise UsageError if a file of claims has this quantity in another unit than its reader gives."""
+    """Raise UsageError if the file of claims has this quantity in another unit than `unit`, which its reader gives."""
     if (own := claims.quantities[quantity].unit) != unit:
         raise UsageError(
             f"{claims.name}: {quantity} is in {own}, and is read from raw data in {unit}",

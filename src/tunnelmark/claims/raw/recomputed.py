@@ -1,4 +1,4 @@
-"""Recomputes printed values from raw data: whether they agree to the printed digit, and if not, what else gives them."""
+"""Recomputes printed values from raw data: do they agree to the printed digit, and if not, what else gives them?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tunnelmark.claims.raw.raw_values import RawCell, RawValues, combined
 
 MOST_LEFT_OUT = 2
 MOST_CHOICES = 200
-"""Sets of runs that are tried to be left out: a figure to three digits is hit by chance once many are tried."""
+"""How many sets of runs are left out in turn, at most: of many sets, one gives a figure of three digits by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,10 @@ class Recomputed:
 def compare_with_printed(
     claims: ClaimsFile, values: RawValues, others: Sequence[RawValues] = ()
 ) -> tuple[Recomputed, ...]:
-    """Each printed value, recomputed; `others` are raw data of other dates, which are named where they give what these do not."""
+    """Recompute each printed value from the raw data.
+
+    `others`: raw data of other dates, which are named if they give a printed value that these do not give.
+    """
     return tuple(_recomputed(printed, values, others) for printed in claims.printed.values())
 
 
@@ -65,7 +68,7 @@ def _gives(cell: RawCell | None, printed: Printed) -> bool:
 
 
 def _instead(cell: RawCell, printed: Printed) -> str:
-    """What of the same files gives the printed value."""
+    """Say which other figure of the same files gives the printed value, or which runs must be left out for it."""
     for words, value in cell.readings.items():
         if agreement(value, printed):
             return f"is {words}"
@@ -91,7 +94,10 @@ def _rest_gives(values: Sequence[float], cell: RawCell, printed: Printed) -> boo
 
 
 def agreement(value: float, printed: Printed) -> str:
-    """How a value agrees with a printed one: "exact" to the printed digit, another way to write it, or "" if it does not."""
+    """Return how a value agrees with a printed one: "exact" to the printed digit, or in words; "" if it does not.
+
+    Others are "cut off and not rounded", and "rounded to 10" (or 100 and so on).
+    """
     step = 10.0**-printed.decimals
     if abs(value - printed.value) <= step / 2 * (1 + 1e-9):
         return "exact"

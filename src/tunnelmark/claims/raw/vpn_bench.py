@@ -1,8 +1,8 @@
-"""Reads one dated run of the mesh-VPN benchmark suite `vpn-bench`: VPN/PROFILE/HOST/BENCHMARK.json, one link for each host.
+"""Reads one dated run of the mesh-VPN benchmark suite `vpn-bench`: VPN/PROFILE/HOST/BENCHMARK.json, one link per host.
 
-Each file has a status, with the benchmark's own data where it is "success". iperf3 ran with `--bidir`, so that its files hold a stream each way:
-`sum_sent` is what the host sent, `sum_sent_bidir_reverse` what the other host sent at the same time. `timing_breakdown.json` is of the last
-repetition, which ran a part of the suite, so that the suite's duration is not read.
+Each file has a status; if it is "success", the benchmark's own data follow. iperf3 ran with `--bidir`, so its files
+hold a stream each way: `sum_sent` is what the host sent, `sum_sent_bidir_reverse` what the other host sent at the same
+time. The suite's duration is not read: `timing_breakdown.json` is of the last repetition, which ran only a part of it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ _HOST = re.compile(r"\d+_(\w+)")
 _DATE = re.compile(r"\d\d\.\d\d\.\d{4}")
 
 _TUNED = {"internal": ("Internal-gvisor",), "headscale": ("Headscale-reorder",)}
-"""Which arms the folders of a run with tuned kernels ("-optimized") mean. The tree does not say which settings were set: the bare link's 363 and
-64.2 Mbit/s are those that were printed for all of gVisor's, and Headscale was printed with one set only."""
+"""The arms that the folders of a run with tuned kernels ("-optimized") mean. The tree does not say which settings were
+set. But the bare link's 363 and 64.2 Mbit/s are those that were printed for gVisor's settings, and Headscale was
+printed with one set only.
+"""
 
 _NO_FILE = "no file"
 
@@ -157,12 +159,12 @@ def read_run(folder: Path, claims: ClaimsFile) -> RawValues:
 
 
 def _measured(cells: Mapping[Cell, RawCell]) -> dict[Cell, RawCell]:
-    """The cells without those of a benchmark that was not run at all, such as a reboot under impairment."""
+    """Return the cells without those of a benchmark that was not run at all, such as a reboot under impairment."""
     return {cell: found for cell, found in cells.items() if any(each.failed != _NO_FILE for each in found.runs)}
 
 
 def _arms(run: Path, folder: Path, claims: ClaimsFile) -> tuple[str, ...]:
-    """The source's names of the arms that a folder holds; () if it has none."""
+    """Return the source's names of the arms that a folder holds; () if it has none."""
     known = (*claims.arms, *claims.absent)
     if run.name.endswith("-optimized"):
         return tuple(arm for arm in _TUNED.get(folder.name.casefold(), ()) if arm in known)
@@ -276,7 +278,10 @@ def _of_links(figure: _Figure, content: Mapping[str, _Content], links: int) -> R
 
 
 def _of_one_link(name: str, place: Path, hosts: list[str], claims: ClaimsFile) -> RawCell | None:
-    """A quantity of one link, such as tcp-luna-lom; tcp-lom-luna is then the stream back, which ran at the same time."""
+    """Return a quantity of one link, such as tcp-luna-lom; None if the name is not one, or no file is of that link.
+
+    tcp-lom-luna is then the stream back, which ran at the same time.
+    """
     base, *ends = name.rsplit("-", 2)
     if base not in ("tcp", "ping") or len(ends) != 2 or not set(ends) <= {host.split("_", 1)[1] for host in hosts}:
         return None
