@@ -96,7 +96,7 @@ def made_of(values: Sequence[float], statistic: str) -> float:
 def of_runs(values: Mapping[int, float]) -> dict[int, float]:
     """Return by block the pseudo-values of the logarithm of the standard deviation, as factors.
 
-    {} if all runs have one value, or there are fewer than `MIN_BLOCKS` of them.
+    {} if all runs, or all but one, have the same value, or there are fewer than `MIN_BLOCKS` of them.
     """
     count = len(values)
     if count < MIN_BLOCKS:

@@ -31,10 +31,7 @@ class Recomputed:
 def compare_with_printed(
     claims: ClaimsFile, values: RawValues, others: Sequence[RawValues] = ()
 ) -> tuple[Recomputed, ...]:
-    """Recompute each printed value from the raw data.
-
-    `others`: raw data of other dates, which are named if they give a printed value that these do not give.
-    """
+    """Recompute each printed value; `others`: raw data of other dates, which are named if only they give the value."""
     return tuple(_recomputed(printed, values, others) for printed in claims.printed.values())
 
 
