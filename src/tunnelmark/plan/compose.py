@@ -196,7 +196,7 @@ def _check(what: str, names: Iterable[str], known: Iterable[str]) -> None:
 
 
 def _find(files: Files, profiles: Sequence[str], topology: str) -> None:
-    """UnknownName if no file has a profile (also one that is joined by `+`) or the topology."""
+    """Raise UnknownName if no file has a profile (also one that is joined by `+`) or the topology."""
     for part in (part for profile in profiles for part in profile.split(JOIN)):
         files.find("profile", part)
     files.find("topology", topology.split(JOIN, maxsplit=1)[0])

@@ -1,4 +1,4 @@
-"""Decides which combinations of arm, profile, topology and workload a study measures, and which not. Pure."""
+"""Decides which cells (combinations of arm, profile, topology and workload) a study measures, and which not. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CellPattern:
         return self.arms, self.profiles, self.topologies, self.workloads
 
     def matches(self, cell: Sequence[str]) -> bool:
-        """Whether a cell is in the set; `cell` is its four names in the order of `AXES`."""
+        """Return whether a cell is in the set; `cell` is its four names in the order of `AXES`."""
         return all(not names or name in names for name, names in zip(cell, self.axes, strict=True))
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class Design:
     part: CellPattern = CellPattern()
 
     def has(self, cell: Sequence[str]) -> bool:
-        """Whether a cell is measured; `cell` is its four names in the order of `AXES`."""
+        """Return whether a cell is measured; `cell` is its four names in the order of `AXES`."""
         out = any(each.matches(cell) for each in self.excluded)
         return self.part.matches(cell) and (not out or any(each.matches(cell) for each in self.included))
 

@@ -151,12 +151,12 @@ def elsewhere(kind: FileKind, name: str, known: Sequence[str]) -> str:
 
 
 def _is_path(text: str) -> bool:
-    """Whether the text must be a path, as it cannot be a name."""
+    """Return whether the text must be a path, because it cannot be a name."""
     return "/" in text or text.endswith(SUFFIX)
 
 
 def read_text(file: Path) -> str:
-    """The text of a plan file; PlanError if it cannot be read."""
+    """Return the text of a plan file; PlanError if it cannot be read."""
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

@@ -159,7 +159,7 @@ def _longest(path: Sequence[Profile]) -> float:
 
 
 def meet_cuts(uses: Iterable[WorkloadUse], profiles: Sequence[Profile], blocks: int, problems: Problems) -> None:
-    """PlanError if the trials of a workload would not meet a link's cuts: their result would be that of another link.
+    """Raise PlanError if a workload's trials would miss a link's cuts: their result would be that of another link.
 
     A cut with a stated start must begin before the trial ends. If the start is drawn for each block, at least one of
     all blocks must meet a cut on average.

@@ -26,12 +26,12 @@ def shares(options: BaseModel) -> dict[str, Share]:
 
 
 def _takes_shares(annotation: object) -> bool:
-    """Whether a field with that annotation is an `OfLink`, or an `OfLink | None`."""
+    """Return whether a field with that annotation is an `OfLink`, or an `OfLink | None`."""
     return annotation == _OF_LINK or OfLink in get_args(annotation)
 
 
 def have_rates(uses: Iterable[WorkloadUse], profiles: Sequence[Profile], problems: Problems) -> None:
-    """PlanError if a workload asks for a share of the rate of a link that has none."""
+    """Raise PlanError if a workload asks for a share of the rate of a link that has none."""
     for place, use in enumerate(uses):
         for name, share in use.shares.items():
             for profile in (profile for profile in profiles if profile.rate is None):

@@ -61,7 +61,7 @@ class Problems:
 
 
 def parse_toml(text: str, file: str) -> dict[str, Any]:
-    """The tables of a TOML text; PlanError with the line if its syntax is wrong."""
+    """Return the tables of a TOML text; PlanError with the line if its syntax is wrong."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -99,7 +99,7 @@ def checked(
 
 
 def dotted(key: Location) -> str:
-    """A key as people write it: `arm[2].options.port`."""
+    """Return a key as people write it: `arm[2].options.port`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key).lstrip(".")
 
 
@@ -129,7 +129,7 @@ def _wanted(holder: type[BaseModel] | None, key: int | str) -> str:
 
 
 def _model_at(model: type[BaseModel], location: Location) -> type[BaseModel] | None:
-    """The model that holds the keys at `location` inside of `model`; None if there is none."""
+    """Return the model that holds the keys at `location` inside of `model`; None if there is none."""
     current: type[BaseModel] | None = model
     for part in location:
         if isinstance(part, str):

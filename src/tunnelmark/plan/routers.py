@@ -33,7 +33,7 @@ class Nat:
     timeout: Duration = MAPPED
 
     def __str__(self) -> str:
-        """Its kind by RFC 3489's name, or else its mapping and filtering; then what differs from the defaults."""
+        """Return its kind by RFC 3489's name, or else mapping and filtering; then what differs from the defaults."""
         kind = next(
             (n for n, one in KINDS.items() if (one.mapping, one.filtering) == (self.mapping, self.filtering)), ""
         )
@@ -108,7 +108,7 @@ class Router:
         return replace(self, nat=KINDS.get(kind))
 
     def __str__(self) -> str:
-        """What it does beyond forwarding, in words; "" if nothing."""
+        """Return what it does beyond forwarding, in words; "" if nothing."""
         parts = [] if self.nat is None else [str(self.nat)]
         parts += [f"lets out only {', '.join(map(str, self.allow))}"] if self.allow else []
         parts += [f"blocks {', '.join(map(str, self.block))}"] if self.block else []

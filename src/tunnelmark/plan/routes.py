@@ -78,6 +78,6 @@ def translators(topology: Topology, start: str, end: str) -> list[str]:
 
 
 def reaches(topology: Topology, start: str, end: str) -> bool:
-    """Whether the node or router `start` can send to `end`."""
+    """Return whether the node or router `start` can send to `end`."""
     known = routes(topology, start)
     return any(end in link.nodes and link.name in known for link in topology.links)

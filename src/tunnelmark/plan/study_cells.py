@@ -72,7 +72,7 @@ def _shown(axis: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _used(design: Design, names: Names, arms: Sequence[Arm], problems: Problems) -> Names:
-    """Return by axis the names that have a cell; notes a scenario that lacks the bare link or an A/A pair."""
+    """Return by axis the names that have a cell; note a scenario that lacks the bare link or an A/A pair."""
     cells = [cell for cell in product(*(names[axis] for axis in AXES)) if design.has(cell)]
     if not cells:
         problems.add(("exclude",), "leaves nothing to measure", "leave one of the tables out")
@@ -134,7 +134,7 @@ def distinct(
     uses: Sequence[WorkloadUse],
     problems: Problems,
 ) -> None:
-    """PlanError if two cells have the same name, such as `a` with `b.c` and `a.b` with `c`: trials are kept by name."""
+    """Raise PlanError if two cells have one name, such as `a` with `b.c` and `a.b` with `c`: trials go by name."""
     seen: set[str] = set()
     for parts in product(arms, profiles, topologies, uses):
         cell = ".".join(part.name for part in parts)

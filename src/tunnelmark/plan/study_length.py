@@ -52,7 +52,7 @@ def taking_part(
     uses: tuple[WorkloadUse, ...],
     problems: Problems,
 ) -> tuple[tuple[Arm, ...], tuple[WorkloadUse, ...]]:
-    """Return the arms and workloads of that length; notes a problem if it lacks the bare link, a twin or a workload."""
+    """Return the arms and workloads of that length; note a problem if it lacks the bare link, a twin or a workload."""
     if length == "full":
         return arms, uses
     out = {each.name for each in content.arm if each.only}

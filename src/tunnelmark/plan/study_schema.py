@@ -115,14 +115,14 @@ class InnerTable(TomlTable):
 
     @model_validator(mode="after")
     def _one_kind(self) -> InnerTable:
-        """ValueError unless exactly one of `vxlan` and `geneve` is stated."""
+        """Raise ValueError unless exactly one of `vxlan` and `geneve` is stated."""
         if bool(self.vxlan) == bool(self.geneve):
             raise ValueError("should have either `vxlan = true` or `geneve = true`")
         return self
 
     @model_validator(mode="after")
     def _room(self) -> InnerTable:
-        """ValueError if IPv6 has less than 1280 bytes (RFC 8200, section 5): Linux takes it off such interfaces."""
+        """Raise ValueError if IPv6 has less than 1280 bytes (RFC 8200, 5): Linux takes it off such interfaces."""
         if self.ipv6 and self.mtu is not None and self.mtu < LEAST_IPV6:
             raise ValueError(f"should have an MTU of {LEAST_IPV6} bytes or more, which IPv6 asks for")
         return self

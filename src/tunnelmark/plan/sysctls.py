@@ -37,7 +37,7 @@ OF_THE_MACHINE = (
 
 
 def sysctls_of(table: Mapping[str, object], key: Location, problems: Problems) -> dict[str, str]:
-    """Return the settings as text for the kernel (numbers, text, lists as in `tcp_rmem`); notes those not allowed."""
+    """Return the settings as text for the kernel (numbers, text, lists as in `tcp_rmem`); note those not allowed."""
     made = {}
     for name, value in table.items():
         where = (*key, name)
