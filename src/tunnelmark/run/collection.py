@@ -64,7 +64,7 @@ class Collection:
                 post.sampler = post.collector.watch(context)
 
     async def begin(self) -> None:
-        """The traffic's client is about to start."""
+        """Begin to collect; call it when the traffic's client is about to start."""
         for post in self._in_turn():
             await self._call(post, lambda sampler: sampler.begin())
             post.due = time.monotonic() + (post.collector.every or 0.0)
@@ -176,10 +176,10 @@ def concluded(
 
 
 def _brief(collector: Collector, seen: Collected) -> dict[str, str]:
-    """A collector's notes, those with the same reason merged.
+    """Return a collector's notes, those with the same reason merged.
 
-    The merged note is keyed by the common prefix of the metrics' names if no other metric has that prefix; otherwise each metric keeps
-    its own note.
+    The key of a merged note is the common prefix of the metrics' names, if no other metric has that prefix. Otherwise
+    each metric keeps its own note.
     """
     found: dict[str, str] = {}
     for reason in dict.fromkeys(seen.notes.values()):

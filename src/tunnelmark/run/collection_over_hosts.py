@@ -48,7 +48,7 @@ class CollectionOverHosts:
         await self._ask("prepare", collectors=list(self._collectors), **asked)
 
     async def begin(self) -> None:
-        """The traffic's client is about to start."""
+        """Let every host begin to collect; call it when the traffic's client is about to start."""
         if self._links:
             await self._drops.begin()
         await self._ask("begin")

@@ -91,8 +91,8 @@ def rules(
 ) -> str:
     """Return an nft(8) table that drops arriving packets that fit one of `matches`, and counts them. Pure.
 
-    `only`: the protocol of the packets ("": all). `spared`: addresses whose packets pass.
-    How many it has dropped is in its counters. `inward` says that it is on the node that is cut off; elsewhere, packets to `spared` addresses pass. Pure.
+    `only`: the protocol of the packets ("": all). `inward`: the table is for the node that is cut off.
+    `spared`: packets from these addresses (if not `inward`: packets to them) pass.
     """
     side = "saddr" if inward else "daddr"
     lines = [

@@ -88,7 +88,11 @@ async def deploy(
     cascade: Cascade | None = None,
     behind_gateways: bool = False,
 ) -> AsyncIterator[RunningDeployment]:
-    """Deploy a VPN on a lab, and wait until pings are answered in every direction; it ends when the lab ends."""
+    """Deploy a VPN on a lab, wait until pings are answered in every direction, and yield it; it ends when the lab ends.
+
+    Raises SetupFailed, NotReady or DaemonDied if it does not come up. `ready_timeout`: seconds until the pings must be
+    answered.
+    """
     logs.mkdir(parents=True, exist_ok=True)
     tunnel = prepare(
         *(lab, driver, options, logs),

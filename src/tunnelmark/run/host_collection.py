@@ -69,7 +69,7 @@ class HostCollections:
 
 
 def looks(collector: Collector, context: CollectorContext) -> bool:
-    """Whether a collector has something to look at on this host."""
+    """Return whether a collector has something to look at on this host."""
     match collector.looks_at:
         case "all":
             return bool(context.nodes or context.middle)

@@ -46,7 +46,7 @@ class StudyLoad:
 
 @dataclass(frozen=True, slots=True)
 class Fitness:
-    """Whether the machine can carry a profile.
+    """The result for a profile: whether the machine can carry it.
 
     `state`: `fits`; `short` (TCP does not fill a shaped link); `late` (packets leave late, which disturbs trials,
     depending on their metrics); `drops` (the emulator drops packets unasked, which makes trials void).
@@ -84,7 +84,11 @@ def load_of(study: Study, workloads: Mapping[str, Workload[Any]]) -> StudyLoad:
 
 
 async def examine(labs: Labs, topology: Topology, profile: Profile, load: StudyLoad) -> Fitness:
-    """Test a link up to `capacity.TIMES` times; one good test is enough: what a machine does once, it can do."""
+    """Test whether the machine can carry a link; return the result, and a rate that it can carry if this one is too
+    high.
+
+    One good test of up to `capacity.TIMES` is enough: what a machine does once, it can do.
+    """
     if backends.backend_of(profile) == "netem" or (profile.only_shaped and not (profile.rate and load.bulk)):
         return Fitness(profile.name, "fits", "nothing of it depends on this machine's speed alone")
     looks: list[CapacityLook] = []

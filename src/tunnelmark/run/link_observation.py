@@ -37,10 +37,11 @@ _APART = 0.05  # seconds between two looks at whether it is empty: in less, a pa
 async def observe(
     labs: Labs, topology: Topology, profile: Profile, pace: Pace | None, raw: Path, *, seed: int = 0
 ) -> Observation:
-    """Check the link between a topology's first and last node, or the one between its routers.
+    """Send probes and trains over a link, and return what was sent and what arrived.
 
-    `pace`: the probes to be sent; None to send trains only. The output of the probers and the emulator goes to the
-    folder `raw`. Raises LabError if the link cannot be made or a prober fails.
+    It is the link between a topology's first and last node; with routers or a chain, the first link of the study's
+    profile. `pace`: the probes to be sent; None to send trains only. The output of the probers and the emulator goes to
+    the folder `raw`. Raises LabError if the link cannot be made or a prober fails.
     """
     raw.mkdir(parents=True, exist_ok=True)
     begun, started = time.monotonic(), time.time()

@@ -41,29 +41,29 @@ class ProgressListener(Protocol):
     """Receives the progress of a run."""
 
     def begin(self, trial: Trial) -> None:
-        """A trial begins."""
+        """Note that a trial begins."""
 
     def phase(self, trial: Trial, name: str) -> None:
-        """A trial enters a phase (`model.attempt.PHASES`): the one that has begun, or one prepared for later."""
+        """Note that a trial, begun or prepared for later, enters a phase (one of `model.attempt.PHASES`)."""
 
     def end(self, attempt: Attempt) -> None:
-        """An attempt at a trial has ended, and is written to the disk."""
+        """Note that an attempt at a trial has ended, and is written to the disk."""
 
     def block(self, attempts: Sequence[Attempt]) -> None:
-        """All trials of a block have had their first attempt; `attempts` are those of this session."""
+        """Note that all trials of a block have had their first attempt; `attempts` are those of this session."""
 
     def more(self, trials: Sequence[Trial]) -> None:
-        """A replacement block with these trials is added, because some blocks lack results."""
+        """Note that a replacement block with these trials is added, because some blocks lack results."""
 
     def longer(self, trials: Sequence[Trial]) -> None:
-        """Blocks with these trials are added to the plan: its ratios are not precise yet, or there is time left."""
+        """Note that blocks with these trials are added: ratios are not precise yet, or there is time left."""
 
 
 class LinkStates(Protocol):
     """The results of the link checks, which were made before the trials, and the means to repeat them."""
 
     def trouble(self, trial: Trial) -> str | None:
-        """Say why a trial's link is not verified; None if it is."""
+        """Return in words why a trial's link is not verified; None if it is."""
 
     async def again(self, trial: Trial) -> None:
         """Check a trial's link once more, if another check of it is allowed."""
@@ -142,7 +142,7 @@ class RunContext:
                 yield from ((asset, workload.recipe) for asset in workload.assets_with(options))
 
     def searches(self, use: WorkloadUse) -> bool:
-        """Whether a workload searches for the highest rate that a link carries."""
+        """Return whether a workload searches for the highest rate that a link carries."""
         workload = self.workloads[use.workload]
         return workload.searches(workload.options.model_validate(use.options))
 

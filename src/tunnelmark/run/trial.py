@@ -165,7 +165,10 @@ class PreparedTrial:
         return error
 
     def _unasked(self, error: TrialError) -> bool:
-        """Whether nothing has checked yet if link or machine caused this error: `measure` does so if traffic failed."""
+        """Return whether nothing has checked yet if link or machine caused this error.
+
+        `measure` checks that itself if the traffic failed.
+        """
         before = isinstance(error, WorkloadFailed) and not self._evidence.host
         return before or isinstance(error, (NotReady, SetupFailed, DaemonDied))
 

@@ -59,7 +59,10 @@ def wire_packets(card: str, passed: Mapping[str, TrafficCounts]) -> dict[str, fl
 
 
 def for_each_packet(seen: Collected, done: str, metric: str) -> Collected:
-    """For each end, divide the sum `done` by the end's wire packets, and return it as a sample of `metric`."""
+    """Return, for each end, the sum `done` divided by the end's wire packets, as a sample of `metric`.
+
+    If no packet passed, a note says so. An end without that sum has neither.
+    """
     samples, notes = list[Sample](), dict[str, str]()
     for end in ("source", "target"):
         if f"{done}{end}" not in seen.sums:

@@ -172,7 +172,7 @@ class Sampler(Protocol):
     """A collector at work in one trial."""
 
     async def begin(self) -> None:
-        """The traffic's client is about to start."""
+        """Begin to collect; called when the traffic's client is about to start."""
 
     async def sample(self) -> None:
         """Take a look while the traffic runs; called every `Collector.every` seconds."""

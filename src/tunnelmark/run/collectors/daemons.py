@@ -77,7 +77,7 @@ class _Daemons:
         self._begun, self._first = self._since(), self._look()
 
     async def sample(self) -> None:
-        """Nothing between begin and end."""
+        """Do nothing: only the counters at begin and end matter."""
 
     async def end(self) -> Collected:
         took, last = max(self._since() - self._begun, 1e-9), self._look()

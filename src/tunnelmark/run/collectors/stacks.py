@@ -120,7 +120,7 @@ class Stacks:
             raise LabError(f"perf does not record: {self._said()}", hint=_REFUSED)
 
     async def sample(self) -> None:
-        """Nothing: perf records by itself."""
+        """Do nothing: perf records by itself."""
 
     async def end(self) -> Collected:
         """Stop perf, and fold what it has recorded."""
@@ -181,7 +181,7 @@ def unwinding(pids: Iterable[int]) -> str:
 
 
 def is_go(program: Path) -> bool:
-    """Whether a program was built by Go; False if it cannot be read."""
+    """Return whether a program was built by Go; False if it cannot be read."""
     try:
         with program.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
             return content.find(_GO) >= 0

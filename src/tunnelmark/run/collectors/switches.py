@@ -25,7 +25,7 @@ class _Switches:
         self._first = {end: self._look(node) for end, node in self._context.ends.items()}
 
     async def sample(self) -> None:
-        """Two looks are enough."""
+        """Do nothing: only the counters at begin and end matter."""
 
     async def end(self) -> Collected:
         took = self._since()

@@ -100,7 +100,7 @@ class _Syscalls:
         self._first = {node: _counts.traffic(self._context, node) for node in self._context.ends.values()}
 
     async def sample(self) -> None:
-        """Nothing to do: perf counts by itself."""
+        """Do nothing: perf counts by itself."""
 
     async def end(self) -> Collected:
         took = self._since()
