@@ -60,7 +60,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: AnchorOptions) -> Deployment:
-    """Give every node the address of every other, and each direction of each pair its own key."""
+    """Return the deployment: every node has the address of every other, and each direction of each pair its own key."""
     names = [host.name for host in mesh.hosts]
     keys = {pair: secrets.token_hex(32) for pair in permutations(names, 2)}
     return Deployment(

@@ -58,7 +58,8 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: EasyTierOptions) -> Deployment:
-    """Start the spokes once the hub (with `relay`: the relay) listens; they dial it, and find each other through it.
+    """Return the deployment: the spokes start once the hub (with `relay`: the relay) listens, and find each other
+    through it.
 
     Packets between two spokes go through the hub until these have found a direct path, about 6 s later.
     """

@@ -56,7 +56,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: FastdOptions) -> Deployment:
-    """Each node dials all earlier nodes, which already listen."""
+    """Return the deployment: each node dials all earlier nodes, which already listen."""
     return Deployment(
         overlays=mesh.overlays(INTERFACE),
         staging=tuple(("sh", "-c", KEYS, host.name) for host in mesh.hosts),

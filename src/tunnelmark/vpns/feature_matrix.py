@@ -1,9 +1,8 @@
 """The feature matrix: its criteria, and a row for each VPN, with a source and a date in every cell.
 
-A row is put together from two places: a file of facts (`data/matrix/NAME.toml`, also for VPNs without a driver), and
-what the lab measured. The criteria
-are those by which the two studies with a matrix chose and compared: Kjorveziroski et al. 2024, section 3.1,
-and the comparison of ten mesh VPNs on transport, crypto and routing. Pure.
+A row comes from a file of facts (`data/matrix/NAME.toml`, also for VPNs without a driver) and from what the lab
+measured. The criteria are those by which the two studies with a matrix chose and compared: Kjorveziroski et al. 2024,
+section 3.1, and the comparison of ten mesh VPNs on transport, crypto and routing. Pure.
 """
 
 from __future__ import annotations
@@ -90,7 +89,10 @@ class MatrixRow:
 
 
 class MatrixFile(BaseModel):
-    """A file of facts: each cell is its value, its source and its date. A VPN without a driver has title, homepage and reason too."""
+    """A file of facts: each cell is a value, its source and its date.
+
+    `title`, `homepage` and `reason` are for a VPN without a driver; `reason` says why it has none.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

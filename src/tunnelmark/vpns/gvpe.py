@@ -13,7 +13,7 @@ READY: dict[str, ReadyWhen] = {"udp": UdpPort(655), "tcp": TcpPort(655), "rawip"
 
 
 class GvpeOptions(Options):
-    """`transport` of all nodes: `udp` as in the makers' sample, `tcp`, or `rawip` (an IP protocol of its own)."""
+    """`transport` carries packets: `udp` (as in the makers' sample), `tcp`, or `rawip` (an IP protocol of its own)."""
 
     transport: Literal["udp", "tcp", "rawip"] = "udp"
 
@@ -37,7 +37,10 @@ def _files(mesh: Mesh, host: MeshNode, options: GvpeOptions) -> list[File]:
 
 
 def deploy(mesh: Mesh, options: GvpeOptions) -> Deployment:
-    """Nodes start one after the other, so that each dial is answered; else it is repeated at ever longer intervals."""
+    """Return the deployment: nodes start one after the other, so that each dial is answered.
+
+    A dial without an answer is repeated at ever longer intervals.
+    """
     argv, ready = ("gvpe", "-D", "-l", "info", "-c"), READY[options.transport]
     daemons = (host.daemon("gvpe", *argv, str(host.dir), host.name, ready=ready) for host in mesh.hosts)
     return Deployment(

@@ -57,7 +57,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """The hub starts before the spokes, which look for it. Addresses follow from keys, and interfaces have them."""
+    """Return the deployment: the hub starts before the spokes, which look for it; addresses follow from keys."""
     keys = {host.name: Ed25519PrivateKey.generate() for host in mesh.hosts}
     return Deployment(
         overlays=mesh.overlays(INTERFACE, own_addresses=True),

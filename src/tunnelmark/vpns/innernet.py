@@ -61,7 +61,8 @@ def _join(spoke: MeshNode) -> Command:
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """The server starts first; then all spokes redeem their invitations; then one after the other learns its peers.
+    """Return the deployment: the server starts; all spokes redeem their invitations; one after the other learns its
+    peers.
 
     If two learned of each other at the same moment, both would begin a handshake, and WireGuard repeats it after 5 s.
     wireguard-go is started here, and not by innernet, so that it ends and is restarted like any daemon.

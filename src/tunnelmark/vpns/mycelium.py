@@ -13,7 +13,7 @@ PORT = 9651
 
 
 class MyceliumOptions(Options):
-    """`transport` of the peerings: the protocol in the peer's address.
+    """`transport` carries the peerings; a peer's address begins with it.
 
     With `quic`, version 0.7.10 sends packets as QUIC datagrams. On a path with an MTU of 1500 bytes these cannot hold
     packets of Mycelium's own MTU of 1400 bytes: pings of that size and all TCP fail. So no named variant uses it.
@@ -29,7 +29,7 @@ def _daemon(mesh: Mesh, host: MeshNode, transport: str) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: MyceliumOptions) -> Deployment:
-    """Each node peers with all earlier nodes, which already listen. It makes its key at its first start only."""
+    """Return the deployment: each node peers with all earlier nodes; it makes its key at its first start only."""
     return Deployment(
         overlays=mesh.overlays(INTERFACE, own_addresses=True),
         phases=(

@@ -41,7 +41,7 @@ def _joins(mesh: Mesh, host: MeshNode) -> list[tuple[Step, ...]]:
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """The supernode is a separate program on the hub, in addition to the hub's edge."""
+    """Return the deployment: the supernode is a separate program on the hub, in addition to the hub's edge."""
     key = secrets.token_urlsafe(24)
     supernode = mesh.hub.daemon("supernode", "supernode", "-l", str(PORT), ready=UdpPort(PORT), control=True)
     return Deployment(

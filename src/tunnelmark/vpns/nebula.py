@@ -90,7 +90,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: NebulaOptions) -> Deployment:
-    """The lighthouse starts before the other nodes, which report to it; a lost handshake would cost 0.1 to 0.5 s."""
+    """Return the deployment: the lighthouse starts first, because a lost handshake with it would cost 0.1 to 0.5 s."""
     lighthouse = _lighthouse(mesh, options)
     return Deployment(
         overlays=mesh.overlays(INTERFACE),

@@ -1,8 +1,7 @@
 """NetBird with servers of its own: management and signal on the hub; its relay, STUN and TURN on the relay's node.
 
 Clients reach all but STUN and TURN at port 443 with TLS, behind Caddy, as in the makers'
-getting-started-with-zitadel.sh.
-nginx does not work here (docs/findings/netbird-behind-nginx.md).
+getting-started-with-zitadel.sh. nginx does not work here (docs/findings/netbird-behind-nginx.md).
 """
 
 from __future__ import annotations
@@ -201,7 +200,7 @@ def _servers(mesh: Mesh, options: NetBirdOptions) -> tuple[Daemon, ...]:
 
 
 def deploy(mesh: Mesh, options: NetBirdOptions) -> Deployment:
-    """Start the servers, then all nodes, which try the relay and the direct path at the same time and keep the direct one."""
+    """Return the deployment: servers start first; nodes try relay and direct path at once, and keep the direct one."""
     hub, relay = mesh.hub, mesh.relay
     issuer, secret, user = f"http://{hub.endpoint(KEYS)}", secrets.token_hex(16), _coturn.TurnUser.fresh()
     keys, token = _identity(issuer)

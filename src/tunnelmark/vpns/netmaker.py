@@ -185,7 +185,7 @@ def _register(host: MeshNode) -> Command:
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """The servers start first. Then all nodes register, and their daemons ask the server for their peers."""
+    """Return the deployment: the servers start, all nodes register, and their daemons ask the server for peers."""
     hub = mesh.hub
     setup = ("python3", hub.path("setup.py"), hub.path("netmaker.json"), str(len(mesh.hosts)))
     return Deployment(

@@ -71,7 +71,7 @@ def _daemon(host: MeshNode, ready: UdpPort | TcpPort | None = None) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: OpenVpnOptions) -> Deployment:
-    """Clients start once the server's port is bound, because a lost first packet is repeated only after 2 s."""
+    """Return the deployment: clients start once the server's port is bound, as a lost first packet costs 2 s."""
     hub = mesh.hub
     blocks, fingerprints = zip(*(_identity(host) for host in mesh.hosts), strict=True)
     client = f"client\nnobind\nremote {hub.underlay} {hub.port(PORT)}\npeer-fingerprint {fingerprints[0]}\n"

@@ -47,7 +47,7 @@ interface_name = "{INTERFACE}"
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """Clients dial the server once its port is bound; the server assigns their addresses."""
+    """Return the deployment: clients dial the server once its port is bound, and it assigns their addresses."""
     hub = mesh.hub
     server, *clients = (X25519PrivateKey.generate() for _ in mesh.hosts)
     users = "".join(

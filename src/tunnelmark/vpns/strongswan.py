@@ -80,7 +80,10 @@ def _connect(host: MeshNode, peer: MeshNode) -> Command:
 
 
 def deploy(mesh: Mesh, options: StrongSwanOptions) -> Deployment:
-    """Every node connects to all earlier nodes, and then to the later ones, which only a restarted node has to do."""
+    """Return the deployment: every node connects to all earlier nodes, and then to the later ones.
+
+    The later ones have usually connected by then; only a restarted node has to connect to them.
+    """
     secret = secrets.token_urlsafe(32)
     daemons, configure, earlier, later = [], [], [], []
     for place, host in enumerate(mesh.hosts):

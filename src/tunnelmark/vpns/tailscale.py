@@ -127,7 +127,7 @@ def _relay(mesh: Mesh) -> tuple[Daemon, ...]:
 
 
 def deploy(mesh: Mesh, options: TailscaleOptions) -> Deployment:
-    """Control server and relay start first. All nodes begin over the relay, and find the direct path by themselves."""
+    """Return the deployment: control server and relay start first; nodes begin over the relay and then go direct."""
     hub, relay = mesh.hub, mesh.relay
     certificate, private, pin = _certificate(mesh)
     address = str(relay.underlay)

@@ -70,7 +70,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def _phases(mesh: Mesh, options: TincOptions) -> tuple[tuple[Daemon, ...], ...]:
-    """A node starts once the nodes that it dials listen, because a refused dial is repeated only after 5 s."""
+    """Return the phases: a node starts once the nodes that it dials listen; a refused dial costs it 5 s."""
     if options.path == "tcp":
         return tuple((_daemon(host),) for host in mesh.hosts)
     dialled = [host for host in mesh.hosts if not _dials(mesh, host, options)]
@@ -78,14 +78,17 @@ def _phases(mesh: Mesh, options: TincOptions) -> tuple[tuple[Daemon, ...], ...]:
 
 
 def _settled(mesh: Mesh, host: MeshNode, options: TincOptions) -> Converged:
-    """Settled: it knows the path MTU to every peer to which it sends UDP, or has a connection with every TCP peer."""
+    """Return how a node shows that it has converged.
+
+    It knows the path MTU to every peer to which it sends UDP, or (with `tcp`) has a connection with every peer.
+    """
     peers = [mesh.relay] if options.path == "indirect" and host != mesh.relay else mesh.others(host)
     pattern = DIRECT if options.path == "tcp" else KNOWN_MTU
     return Converged(host.name, "tincd", SIGUSR2, pattern, len(peers))
 
 
 def deploy(mesh: Mesh, options: TincOptions) -> Deployment:
-    """Spokes dial the hub. With the path `tcp` each node dials all earlier nodes, with `indirect` the relay."""
+    """Return the deployment: spokes dial the hub (with `indirect`: the relay; with `tcp`: all earlier nodes)."""
     keys = {host.name: rsa.generate_private_key(public_exponent=65537, key_size=2048) for host in mesh.hosts}
     return Deployment(
         overlays=mesh.overlays(INTERFACE),

@@ -64,7 +64,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: VpnCloudOptions) -> Deployment:
-    """Every node names every other node, and the hub starts first.
+    """Return the deployment: every node names every other node, and the hub starts first.
 
     If all named one node only, it would introduce them to each other. But if two nodes join it at the same moment, they
     would hear of each other only with its next message to its peers, after 90 s. And a restarted node would be missed

@@ -18,7 +18,7 @@ NETWORK = "10.60.0.0/16"  # as shipped 10.0.0.0/8, which may contain underlays; 
 
 
 def _daemon(mesh: Mesh, host: MeshNode) -> Daemon:
-    """The first start discards what the machine's own wesher may have left; later ones resume the mesh, as shipped."""
+    """Return the daemon: its first start discards what the machine's own wesher left, later ones resume the mesh."""
     # It gets its key by an environment variable, as in its systemd unit (dist/wesher.service: EnvironmentFile).
     script = '. "$0"; mark=$1; shift; test -e "$mark" || set -- "$@" --init; : > "$mark"; exec "$@"'
     words = ("wesher", "--bind-addr", str(host.underlay), "--overlay-net", NETWORK)
@@ -29,8 +29,9 @@ def _daemon(mesh: Mesh, host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """wireguard-go starts first, else wesher would ask the kernel for WireGuard. Then each node joins all earlier ones.
+    """Return the deployment: wireguard-go starts first, and then each node, which joins all earlier ones.
 
+    Without wireguard-go, wesher would ask the kernel for WireGuard.
     A node that joins the hub only would hear of the others by gossip. Of nodes that join at the same moment it would
     sometimes hear only a minute later (memberlist's push and pull). At the end the spokes wait until they know all
     peers: a handshake that comes too early is lost, and is repeated after 5 s.

@@ -57,7 +57,7 @@ def _daemon(host: MeshNode, ready: TcpPort | UdpPort | None = None) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: YggdrasilOptions) -> Deployment:
-    """Start the hub first: Yggdrasil 0.4 tries a refused peering again only after a minute.
+    """Return the deployment: the hub starts first, as Yggdrasil 0.4 repeats a refused peering only after a minute.
 
     Addresses are read from the interface, because the daemon derives them from its key.
     """

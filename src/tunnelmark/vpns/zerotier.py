@@ -82,7 +82,10 @@ def _daemon(mesh: Mesh, host: MeshNode, options: ZeroTierOptions) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: ZeroTierOptions) -> Deployment:
-    """Identities are staged, because the network is named after one of them. Moon and controller start first."""
+    """Return the deployment: moon and controller start first.
+
+    Identities are made in the staging folder, because the network is named after one of them.
+    """
     members = [word for host in mesh.hosts for word in (host.name, str(host.overlay.ip))]
     makes = [("zerotier-idtool", "generate", f"{host.name}.secret", f"{host.name}.public") for host in mesh.hosts]
     relay, found_at = mesh.relay, str(mesh.relay.underlay)
