@@ -1,1 +1,1 @@
-"""How every VPN under test is installed: recipes with pinned versions, and the installer that carries them out."""
+"""Installs the VPNs under test: recipes with pinned versions, and the installer that carries them out."""

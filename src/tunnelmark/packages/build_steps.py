@@ -29,7 +29,7 @@ class BuildStep:
 
 
 def steps(recipe: Recipe, stage: Path) -> list[BuildStep]:
-    """The commands that build a recipe below `stage`; its programs are then in `stage/prefix/bin`.
+    """Return the commands that build a recipe below `stage`; its programs are then in `stage/prefix/bin`.
 
     After an interruption, finished parts are used again: they are in `stage` (cargo's target folder) or in go's cache.
     """

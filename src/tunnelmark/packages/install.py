@@ -1,4 +1,4 @@
-"""The installer: carries out recipes, several at once where the machine allows. A lab that runs meanwhile hardly feels it.
+"""Installs recipes, several at once if the machine allows, with so little CPU that it hardly disturbs a lab.
 
 Each recipe is built in a folder of its own below the cache, under a lock that its processes inherit, and then put in
 place in one step. What is in place already is kept; what was interrupted goes on where it was.
@@ -59,10 +59,10 @@ class InstallListener(Protocol):
     """Is called when the installation of a recipe begins and ends."""
 
     def begin(self, recipe: Recipe) -> None:
-        """A recipe's build begins."""
+        """Note that a recipe's build begins."""
 
     def end(self, outcome: InstallOutcome) -> None:
-        """The installation of a recipe has ended, successfully or not."""
+        """Note that the installation of a recipe has ended, successfully or not."""
 
 
 def cache() -> Path:
@@ -121,7 +121,7 @@ def _fitting(waiting: Sequence[Recipe], running: Sequence[Recipe], jobs: int, ro
 
 
 async def _one(recipe: Recipe, listener: InstallListener, apt: asyncio.Lock) -> InstallOutcome:
-    """Install one recipe."""
+    """Install one recipe, and return how it ended; errors are part of that."""
     base = cache()
     log = base / "logs" / f"{recipe.name}.log"
     begun = time.monotonic()

@@ -1,8 +1,8 @@
 """Finds or builds programs that a user names for one arm: a file, a recipe's programs, or a revision of a source tree.
 
-Files and builds are copied into the cache under the hash of their bytes, or of commit and command, so that they stay what they were
-while a run goes on, and a commit is built once. A revision is checked out by `git worktree` into a temporary folder, never into the
-user's tree.
+Files and builds are copied into the cache, under the hash of their bytes, or of commit and command. So they stay the
+same while a run goes on, and a commit is built once. A revision is checked out by `git worktree` into a temporary
+folder, never into the user's tree.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HEX = 12
 
 @dataclass(frozen=True, slots=True)
 class SourceTree:
-    """A git tree: its folder, the shell command that builds it there, and the paths of the programs that the build makes."""
+    """A git tree: its folder, the shell command that builds it there, and the paths of the programs that it makes."""
 
     folder: Path
     build: str
@@ -61,8 +61,8 @@ def own_programs(
 ) -> OwnPrograms:
     """Return the programs that `--old` or `--new` names for a VPN (`part`), ready to be run.
 
-    `named`: one path, recipe or `git:REV`, or several NAME=PATH. Without `make` nothing is built or copied, and only what is named is
-    checked. UsageError or MissingPart if it cannot be used.
+    `named`: one path, recipe or `git:REV`, or several NAME=PATH. Without `make` nothing is built or copied, and only
+    what is named is checked. UsageError or MissingPart if it cannot be used.
     """
     if len(named) == 1 and named[0].startswith(GIT):
         return _of_revision(named[0].removeprefix(GIT), part, source, make=make)
@@ -74,7 +74,10 @@ def own_programs(
 
 
 def keep(program: Path, name: str) -> Path:
-    """Copy a program into the cache, under its hash and that name, and return the copy; copies that nothing used for a month are removed."""
+    """Copy a program into the cache, under its hash and that name, and return the copy.
+
+    Copies that were not used for a month are removed.
+    """
     with program.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     folder = paths.cache("builds", found[: 2 * _HEX])
@@ -98,7 +101,7 @@ def _sweep(base: Path) -> None:
 
 
 def _named(text: str, part: Requirement) -> tuple[str, Path]:
-    """A program's name and file from PATH or NAME=PATH."""
+    """Return a program's name and file from PATH or NAME=PATH; UsageError if they cannot be used."""
     name, equals, rest = text.partition("=")
     path = Path(text if not equals or Path(text).is_file() else rest).expanduser().absolute()
     if not equals or Path(text).is_file():
@@ -116,7 +119,10 @@ def _named(text: str, part: Requirement) -> tuple[str, Path]:
 
 
 def _called(file: str, part: Requirement, text: str) -> str:
-    """Which of a VPN's programs a file is: that of its name, or the only one that its recipe brings."""
+    """Return which of a VPN's programs a file is: that of its name, or the only one that its recipe brings.
+
+    UsageError if its recipe brings several.
+    """
     if file in part.programs:
         return file
     recipe = status.recipe_for(part)
@@ -179,7 +185,7 @@ def _of_revision(revision: str, part: Requirement, source: SourceTree | None, *,
 
 
 def _whole(folder: Path) -> bool:
-    """Whether a build is in the cache, and its programs still have the hashes that were recorded when it was made."""
+    """Return whether a build is in the cache, and its programs still have the hashes that were recorded for them."""
     try:
         record = json.loads((folder / _RECORD).read_text())["programs"]
         return all(_hash(folder / name) == known for name, known in record.items())
@@ -233,7 +239,7 @@ def _store(made: Mapping[str, Path], folder: Path, source: SourceTree, commit: s
 
 
 def _prefix(folder: Path) -> str:
-    """Where in its git tree a folder is; empty at the top. UsageError if it is in none."""
+    """Return the folder's path within its git tree; "" at the top. UsageError if it is in none."""
     found = _git(folder, "rev-parse", "--show-prefix")
     if found is None:
         raise UsageError(f"{folder} is not in a git tree", hint="--source is the folder in which --build runs")
@@ -241,7 +247,7 @@ def _prefix(folder: Path) -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """What git prints, without its last line's end; None if it fails. MissingPart without git."""
+    """Return what git prints, without blank space at both ends; None if it fails. MissingPart without git."""
     if shutil.which("git") is None:
         raise MissingPart("the program git is not installed", hint="apt-get install git")
     done = subprocess.run(
@@ -251,7 +257,10 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 def _caller() -> dict[str, Any]:
-    """Under sudo: to run as the user who called it, who owns the tree and has the tools to build it; else nothing."""
+    """Return the arguments with which subprocess runs a program as the user who called sudo; {} without sudo.
+
+    That user owns the tree, and has the tools to build it.
+    """
     known = os.environ.get("SUDO_UID", "")
     if os.geteuid() != 0 or not known.isdigit() or known == "0":
         return {}

@@ -1,7 +1,7 @@
-"""A recipe: which version of a VPN is installed, from which registry, and what it takes.
+"""Reads recipes: which version of a VPN is installed, from which registry, and what that takes.
 
-A recipe is a file `NAME.toml` in `data/recipes/` or in the `recipes/` of a folder in TUNNELMARK_PATH. Some recipes have a
-folder NAME next to the file: with a Go module and its checksums, locked Python requirements, or a script.
+A recipe is a file `NAME.toml` in `data/recipes/` or in the `recipes/` of a folder in TUNNELMARK_PATH. Some recipes have
+a folder NAME next to the file: with a Go module and its checksums, locked Python requirements, or a script.
 One kind of table says where the VPN comes from: `[[go]]`, `[[crate]]`, `[pypi]`, `[debian]`, or `[makers]` when no
 registry carries it. Only `[[go]]` and `[[crate]]` may be used together, for a VPN that needs a program of another.
 """
@@ -40,7 +40,7 @@ _EXACT = r"^v?[0-9]+(\.[0-9]+)*([.+-][0-9A-Za-z.+-]+)?$"
 
 
 class RecipeTable(TomlTable):
-    """`[recipe]`: what is installed; `takes` and `memory` are the time and the memory that it needs on two cores."""
+    """The table `[recipe]`: what is installed; `takes` and `memory` are what that needs on two cores."""
 
     title: str = Field(description="one line of text for people", min_length=1)
     homepage: str = Field(description="an address that begins with https://", pattern=r"^https://")
@@ -52,7 +52,7 @@ class RecipeTable(TomlTable):
 
 
 class GoTable(TomlTable):
-    """`[[go]]`: a module of ours in `module` that pins what is built, and the packages behind the programs."""
+    """A table `[[go]]`: a module of ours in `module` that pins what is built, and the packages behind the programs."""
 
     module: str = Field(default=".", description="a folder in the recipe's own that has go.mod and go.sum")
     programs: dict[_Program, str] = Field(min_length=1, description='programs and packages, such as {a = "host/a"}')
@@ -61,7 +61,7 @@ class GoTable(TomlTable):
 
 
 class CrateTable(TomlTable):
-    """`[[crate]]`: built with the lock file that the crate itself carries; `sha256` is the crate's archive."""
+    """A table `[[crate]]`: it is built with the crate's own lock file; `sha256` is the hash of the crate's archive."""
 
     name: NameField = Field(description="the crate's name")
     version: str = Field(pattern=_EXACT, description="the exact version, such as '2.3.0'")
@@ -73,20 +73,20 @@ class CrateTable(TomlTable):
 
 
 class PypiTable(TomlTable):
-    """`[pypi]`: wheels in a virtual environment, and a program of ours that runs on it."""
+    """The table `[pypi]`: wheels in a virtual environment, and a program of ours that runs on it."""
 
     requirements: str = Field(default="requirements.lock", description="a file in the recipe's folder, with hashes")
     scripts: dict[_Program, str] = Field(min_length=1, description='programs and scripts, such as {a = "a.py"}')
 
 
 class DebianTable(TomlTable):
-    """`[debian]`: packages of the system, in the version that it has."""
+    """The table `[debian]`: packages of the system, in the version that it has."""
 
     packages: list[NameField] = Field(min_length=1, description='a list of Debian packages such as ["tinc"]')
 
 
 class MakersTable(TomlTable):
-    """`[makers]`: no registry carries it; the user puts its programs on PATH or names them with --bin."""
+    """The table `[makers]`: no registry carries it; the user puts its programs on PATH or names them with --bin."""
 
     where: str = Field(description="where its makers publish it, an address", pattern=r"^https://")
 
@@ -103,7 +103,7 @@ class RecipeFile(TomlTable):
 
 
 _REQUIRED = re.compile(r"^(?:require\s+|\t)(\S+) (v\S+)", re.MULTILINE)
-"""A module in go.mod and its version."""
+"""A regular expression for a module in go.mod and its version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ class Recipe:
         return found.hexdigest()
 
     def files(self) -> list[Path]:
-        """The files in its folder, in order."""
+        """Return the files in its folder, sorted by path; [] if it has no folder."""
         inside = (file for file in self.folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
         return sorted(inside) if self.folder.is_dir() else []
 
