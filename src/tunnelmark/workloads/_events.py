@@ -55,7 +55,7 @@ class Fault:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """Return the fault's events in order. A restart without an outage is a single event."""
+        """The fault's events in order. A restart without an outage is a single event."""
         if self.kind not in PAIRS or (self.kind in INSTANT and not self.outage):
             return (Event(self.at, self.kind, self.node),)  # type: ignore[arg-type]  # each of these is an event, too
         begin, end = PAIRS[self.kind]

@@ -123,7 +123,7 @@ def sent(text: str) -> int:
 
 
 def lost_its_peer(text: str) -> bool:
-    """Whether a tool reports that it no longer hears the other one; a sender then sends nothing for some time."""
+    """Return whether a tool reports that it no longer hears the other one; a sender then pauses for some time."""
     return re.search(r"\[WARNING\] Listening peer \d+ timed out after", text) is not None
 
 

@@ -120,7 +120,8 @@ class StreamWay:
         return (self.sent - 1 - max(number for number, _, _ in self.arrivals)) * self.interval
 
     def dead(self, gap: float = inf) -> bool:
-        """Whether the path was dead at the end: nothing came for more than NEAR, or than the longest `gap` if shorter.
+        """Return whether the path was dead at the end: nothing came for more than NEAR, or than the longest `gap` if
+        shorter.
 
         `gap` is in seconds. At least `_DEAD` intervals must have passed without an arrival.
         """

@@ -38,7 +38,7 @@ METRICS = (
 
 
 class IdleOptions(Options):
-    """Options of the workload `idle`."""
+    """`duration`: how long the nodes are measured, at least 1 s."""
 
     duration: DurationText = Field(default=Duration(10), description="a duration from '1 s' on, such as '10 s'")
 

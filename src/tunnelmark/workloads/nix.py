@@ -178,7 +178,7 @@ def _assets(options: NixOptions) -> tuple[Asset, ...]:
 
 
 def _traffic(ends: Endpoints, options: NixOptions) -> Traffic:
-    """The server is on the source, so that the bytes go from source to target as in every workload."""
+    """Return the traffic; the server is on the source, so bytes go from source to target as in every workload."""
     asset, port = ends.assets[_ASSET], _TLS_PORT if options.tls else _PORT
     settings, store, home = (ends.folder / name for name in ("nix", "store", "home"))
     # Nix must neither have nor know anything that an earlier trial left on the same node.

@@ -88,7 +88,7 @@ class _Flow(NamedTuple):
     cpu: tuple[float, float]  # of the sender's and the receiver's iperf3, in per cent of a core
 
     def drift(self) -> float:
-        """How much higher goodput was in the window's second half than in its first, in per cent of their mean."""
+        """Return how much more goodput the window's second half had than the first, in per cent of their mean."""
         middle = len(self.received) // 2
         first, second = (
             sum(span.bytes for step in steps for span in step) / _iperf3.window(step[0] for step in steps)
@@ -108,7 +108,10 @@ class _Flow(NamedTuple):
         )
 
     def segments(self) -> float:
-        """Segments sent for the first time; all count as full, as iperf3 writes more than the window takes."""
+        """Return how many segments were sent for the first time; 0 if their size is not known.
+
+        All count as full, because iperf3 writes more than the window takes.
+        """
         return sum(span.bytes for step in self.sent for span in step) / self.mss if self.mss else 0.0
 
 

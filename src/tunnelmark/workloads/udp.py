@@ -137,9 +137,10 @@ def _in_bits(rate: Rate | Share) -> int:
 
 
 def _raise_if_never_open(outputs: dict[str, str]) -> None:
-    """TrialVoid if the server waited for a stream that the client could not open.
+    """Raise TrialVoid if the server waited for a stream that the client could not open.
 
-    iperf3 opens a stream with one datagram each way (`iperf_udp_connect`) and repeats neither; the client then waits for 30 s.
+    iperf3 opens a stream with one datagram each way (`iperf_udp_connect`) and repeats neither; the client then waits
+    for 30 s.
     """
     with suppress(OutputUnreadable):
         client, server = (_iperf3.read(outputs, name, _Begun) for name in (_iperf3.CLIENT, _iperf3.SERVER))
