@@ -1,14 +1,13 @@
-"""Lab: hosts, links and processes on one machine, and their complete removal. Root lives only here.
+"""Lab: hosts, links and processes on one machine, and their complete removal. A lab on this machine needs root.
 
-Who is who, from the outside in:
+These are its processes, from the outside in:
 
     the command      plans, measures, records; talks to the others over Unix sockets (`client`, `node`)
     ├─ janitor       outlives the command by a moment, removes what the kernel does not collect
     └─ lab server    first process of a PID namespace, in a network namespace of its own; makes labs
-       ├─ agent      first process of the middle node: one port an end of a link, one shaper a direction
+       ├─ agent      first process of the middle node: one port for each end of a link, one shaper for each direction
        └─ agent ...  first process of each node: starts and reaps the node's programs
 
-When the command dies, the kernel kills the lab server (PDEATHSIG), and with the first process of the
-PID namespace every process in it; with the last process of a network or mount namespace go its
-interfaces and mounts.
+When the command dies, the kernel kills the lab server (PDEATHSIG), and with this first process of the PID namespace
+every process in it. With the last process of a network or mount namespace, its interfaces and mounts end.
 """

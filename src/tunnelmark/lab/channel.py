@@ -1,7 +1,7 @@
-"""Messages between the processes of a lab: JSON objects with open files, over Unix SEQPACKET sockets.
+"""Sends messages between the processes of a lab: JSON objects with open files, over Unix SEQPACKET sockets.
 
-A message keeps its boundaries, and arrives whole or not at all. If one side dies, the other reads an end of file,
-so nothing else is needed to know that a peer is gone.
+A message keeps its boundaries, and arrives whole or not at all. If one side dies, the other reads an end of file, so
+nothing else is needed to know that a peer is gone.
 """
 
 from __future__ import annotations

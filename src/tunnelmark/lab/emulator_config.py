@@ -1,4 +1,4 @@
-"""Translates a profile into the configuration of the emulator `tunnelmark-emulator` (docs/emulator.md is the contract). Pure."""
+"""Translates a profile into the emulator's configuration (docs/emulator.md defines it). Pure."""
 
 from __future__ import annotations
 

@@ -296,8 +296,9 @@ class Lab(Underlay):
         return [await emulator.report(seen) for emulator in self._emulators]
 
     def tell_pauses(self) -> None:
-        """Send the emulators the machine's pauses every 5 s until `down`; meanwhile they keep only so many late
-        packets.
+        """Send the emulators the machine's pauses every 5 s until `down`.
+
+        So they need not remember more than the late packets of 5 s.
         """
         if self._emulators:
             self._telling = asyncio.create_task(self._tell())

@@ -34,7 +34,7 @@ class Shaper:
 
     @property
     def words(self) -> str:
-        """The shaper in the words of tc(8)."""
+        """The shaper as arguments of `tc qdisc`."""
         more = f" overhead {self.overhead}" if self.overhead else ""
         if self.splits:
             more += f" peakrate {_NEVER} minburst {self.mtu + 100}"
@@ -42,7 +42,8 @@ class Shaper:
 
 
 XDP_MTU = 3500
-"""Bytes of the largest IP packet that fits into a frame's chunk of AF_XDP's memory next to its headroom (crates/emulator/src/xsk.rs)."""
+"""The largest IP packet, in bytes, for which AF_XDP can be used: it fits into a chunk of its memory together with the
+headroom (crates/emulator/src/xsk.rs)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class LinkSpec:
         return 0 if self.card else ETHERNET, 0 if polled else ETHERNET
 
     def netem_here(self, node: str) -> bool:
-        """Whether netem is on the middle node's port to the node (not on the node's own interface)."""
+        """Return whether netem is on the middle node's port to the node (not on the node's own interface)."""
         return node in self.netem and not self.netem_on_sender
 
     def ports(self, number: int) -> dict[str, str]:

@@ -24,7 +24,7 @@ ENVIRONMENT = {"PATH": search_path(), "HOME": "/run/home", "LANG": "C.UTF-8"}
 """The environment of every program on a node. Only PATH comes from the caller's environment."""
 
 CLOCK = "TUNNELMARK_CLOCK"
-"""Environment variable for programs of nodes on other hosts: it names the one CLOCK_MONOTONIC that all nodes have."""
+"""Environment variable for programs of nodes on other hosts: it names the one CLOCK_MONOTONIC that all nodes share."""
 
 _GONE = "a node ends with its lab, when its first process is killed, or when memory runs out (see dmesg)"
 _REFUSED = "the node's kernel or its files refused; the words before say which"
@@ -71,7 +71,7 @@ class Process:
         return await asyncio.shield(self._ended)
 
     async def signal(self, number: int) -> None:
-        """Send a signal to its process group; nothing happens if it has ended."""
+        """Send a signal to the program's process group; does nothing if the program has ended."""
         await self._node.request("signal", pid=self.pid, number=number)
 
     async def stop(self, patience: float = 2.0) -> Exit:

@@ -1,4 +1,4 @@
-"""Sends and receives UDP probes on a node, with the kernel's receive stamps; run as a program of its own, standard library only.
+"""Sends and receives UDP probes on a node, with the kernel's receive stamps; a program that needs no package.
 
     python -I -S probe_sender.py PLAN      where PLAN is a JSON object:
         bind        [address, port] to receive on

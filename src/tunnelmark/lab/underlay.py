@@ -15,15 +15,15 @@ class Underlay:
         self._links = links
 
     def address(self, node: str) -> IPv4Address:
-        """The node's first underlay address."""
+        """Return the node's first underlay address."""
         return next(spec for spec in self._links if node in spec.addresses).address(node)
 
     def address6(self, node: str) -> IPv6Address:
-        """The node's IPv6 underlay address, which goes with `address`."""
+        """Return the node's IPv6 underlay address, which goes with `address`."""
         return six(self.address(node))
 
     def address_towards(self, node: str, other: str) -> IPv4Address:
-        """The node's underlay address on the first link that it has in common with another."""
+        """Return the node's underlay address on the first link that it has in common with another node."""
         return next(spec for spec in self._links if {node, other} <= set(spec.addresses)).address(node)
 
     def interfaces(self, node: str) -> dict[str, dict[str, str]]:

@@ -1,15 +1,17 @@
 """The first process of a node: starts and reaps the node's programs, holds files, watches conditions.
 
-It does what it is asked over its channel and reports every ending with the CPU it took. When the
-channel closes it exits, and the kernel ends the node with it.
+It does what it is asked over its channel, and reports each end of a program with the CPU time that the program took.
+When the channel closes it exits, and the kernel ends the node with it.
 
-Requests (`id` is given back in the answer):
+Requests (the answer has the same `id`):
+
     spawn   argv, env; files: stdin, stdout, stderr     -> pid
     signal  pid, number                                 -> nothing
     write   path, content, mode                         -> nothing (makes parent folders)
     read    path                                        -> content
     forget  keep                                        -> nothing (see `isolate.forget`)
     await   condition, timeout                          -> waited (seconds), or an error at the timeout
+
 Events: {"exit": pid, "code": n, "time": monotonic seconds, "user": s, "system": s, "maxrss": KiB}
 """
 
@@ -35,7 +37,7 @@ _REST = (
 
 
 def serve(sock: socket.socket) -> None:
-    """Answer requests until the channel closes. Never returns normally while the node is needed."""
+    """Answer requests until the channel closes, which ends the node."""
     wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(woken)
     signal.signal(signal.SIGCHLD, lambda *_: None)

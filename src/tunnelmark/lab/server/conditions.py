@@ -1,6 +1,6 @@
-"""Checks conditions on a node that a next step waits for: a bound port, an interface, a file, a socket that answers.
+"""Checks conditions on a node that the next step waits for: a bound port, an interface, a file, a socket that answers.
 
-A condition travels as a JSON object `{"kind": ..., ...}` and is looked at inside the node.
+A condition travels as a JSON object `{"kind": ..., ...}` and is checked inside the node.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _LISTEN = "0A"  # TCP_LISTEN in /proc/net/tcp (proc_pid_net(5))
 
 
 def holds(condition: dict[str, Any]) -> bool:
-    """Whether the condition is true on this node now."""
+    """Return whether the condition is true on this node now; ValueError if its kind is unknown."""
     match condition["kind"]:
         case "udp-port":
             return any(_bound(f"/proc/net/{table}", condition["port"], None) for table in ("udp", "udp6"))

@@ -1,9 +1,9 @@
 """Turns a forked process into the first process of a node: namespaces, private folders, host name.
 
-A node has its own network, mounts, host name, IPC and process numbers. `/run` and `/tmp` are empty, except
-for the folders with the lab's programs (see `shared_files`), which are there read-only under their names on
-the host. `/etc` and `/var/lib` look like the host's but keep their changes to themselves; there is no name server. `/proc` and `/sys`
-show the node only.
+A node has its own network, mounts, host name, IPC and process IDs. `/run` and `/tmp` are empty, except for the folders
+with the lab's programs (see `shared_files`), which are there read-only under their names on the host. `/etc` and
+`/var/lib` begin with the host's content, but changes stay within the node; a name server is not available. `/proc` and
+`/sys` show the node only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STORE = "/run/.lab"  # upper layers of the copy-on-write folders; hidden from t
 def leave_host(monotonic: int = 0) -> None:
     """Leave the host's namespaces; children forked from now on are in the node.
 
-    There CLOCK_MONOTONIC shows so many nanoseconds more than on the host.
+    Their CLOCK_MONOTONIC shows `monotonic` nanoseconds more than the host's. OSError if the kernel cannot do that.
     """
     if monotonic:
         sys.shift_monotonic(monotonic)
@@ -35,9 +35,9 @@ def leave_host(monotonic: int = 0) -> None:
 
 
 def become_host(name: str, sysctls: Mapping[str, str], seen: Sequence[str] = ()) -> dict[str, str]:
-    """Give this process's namespaces the looks of a host; returns the sysctls that were refused, and why.
+    """Make this process's namespaces look like a host; return the sysctls that were refused, each with the reason.
 
-    The paths `seen`, below private folders, stay where they are, to be read and run but not to be changed.
+    The paths `seen`, below private folders, stay readable and executable under their names, but cannot be changed.
     """
     socket.sethostname(name)
     sys.own_mounts()
@@ -62,8 +62,10 @@ def private() -> tuple[str, ...]:
 
 
 def forget(keep: Collection[str]) -> None:
-    """Remove what the node's programs have written: in the private folders all but `keep` (names directly below /run) and
-    what is not the node's; in /var/lib what differs from the host's. Called on the node.
+    """Remove what the node's programs have written. Called on the node.
+
+    In the private folders all goes but `keep` (names directly below /run) and what the host shows there; in /var/lib,
+    what differs from the host's.
     """
     for folder in private():
         names = (name for name in os.listdir(folder) if not (folder == "/run" and (name in keep or name[0] == ".")))
@@ -91,7 +93,7 @@ def _remove(paths: Iterable[str], device: int) -> None:
 
 
 def _show(path: str, file: int) -> None:
-    """Let a folder or file of the host, which is open, be seen in a private folder, read-only."""
+    """Show a file or folder of the host, which is open as `file`, at its path in a private folder, read-only."""
     source = f"/proc/self/fd/{file}"
     if os.path.isdir(source):
         os.makedirs(path, exist_ok=True)
@@ -124,8 +126,10 @@ def _shield(folder: str) -> None:
 
 
 def _without_name_server() -> None:
-    """Have a name asked for be unknown at once. The host's name server is out of reach here, and how long its silence is waited for is the host's and the
-    topology's doing: NetBird's management asks for a file of its makers before it starts, and was 20 s later behind a router.
+    """Make every name unknown at once: the host's name server is out of reach here.
+
+    How long a program would wait for it depends on the host and the topology: NetBird's management server asks for a
+    file of its makers before it starts, and was 20 s late behind a router.
     """
     with contextlib.suppress(OSError):  # without overlayfs the host's file is seen, and cannot be changed
         os.unlink(_RESOLVER)

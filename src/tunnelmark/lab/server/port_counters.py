@@ -1,4 +1,4 @@
-"""Reads how much the links of a lab carried and dropped, from the counters of the middle node's ports and queues."""
+"""Reads how many bytes and packets the links of a lab carried and dropped, from the middle node's ports and queues."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from tunnelmark.lab.server import veth
 
 
 def counters(middle: int, agents: Mapping[str, int], links: Sequence[LinkSpec]) -> dict[str, dict[str, int]]:
-    """What each port of the middle node sent towards its node: `bytes`, `packets`, `dropped` by its shaper and by its `netem`.
+    """Return, by port of the middle node, what it sent towards its node: `bytes`, `packets`, `dropped` (by its shaper),
+    `netem`.
 
-    `netem_sent` is what netem on the node's own interface dropped of what the node sent. `agents` are process
-    numbers by node, of those that are on this machine; `middle` is the middle node's.
+    `netem` are packets that the port's netem dropped, `netem_sent` those that netem on the node's own interface
+    dropped, of the packets that the node sent. `agents` are process IDs by node, of those on this machine; `middle` is
+    that of the middle node.
     """
     found: dict[str, dict[str, int]] = {}
     with veth.inside(middle) as route:
@@ -40,7 +42,7 @@ def counters(middle: int, agents: Mapping[str, int], links: Sequence[LinkSpec]) 
 
 
 def _drops(route: IPRoute) -> dict[int, dict[str, int]]:
-    """Packets that each queue dropped, by the number of its interface and its kind."""
+    """Return how many packets each queue dropped, by the number of its interface, then by its kind (`tbf`, `netem`)."""
     found: dict[int, dict[str, int]] = {}
     for queue in route.get_qdiscs():
         found.setdefault(queue["index"], {})[queue.get_attr("TCA_KIND")] = _dropped(queue)
@@ -53,5 +55,5 @@ def _own(by_kind: Mapping[str, int]) -> int:
 
 
 def _dropped(queue: Any) -> int:
-    """Packets that a queue discipline dropped, from the kernel's message about it."""
+    """Return the number of packets that a queue discipline dropped, from the kernel's message about it."""
     return int(queue.get_attr("TCA_STATS2").get_attr("TCA_STATS_QUEUE")["drops"])

@@ -1,14 +1,16 @@
 """The first process of a command's PID namespace: makes labs and ends them; when it dies, all in them ends.
 
-Started as `python -m tunnelmark.lab.server.server FD GROUP [AWAKE]`, with its end of a channel as open file FD and
-the name of its control group; AWAKE is the open file in which loops count that keep cores awake (`host.keep_awake`). It leaves the host's network, mount and PID namespaces before it makes
-anything, so that it could not touch the host's network if it tried; it dies with the command.
+Started as `python -m tunnelmark.lab.server.server FD GROUP [AWAKE]`. FD is its end of a channel as an open file, GROUP
+the name of its control group. AWAKE is an open file in which the loops that keep cores awake count (`host.keep_awake`).
+It leaves the host's network, mount and PID namespaces before it makes anything, so that it could not touch the host's
+network if it tried; it dies with the command.
 
 Requests:
-    up      lab, nodes [{name, sysctls, cores, receive, realtime, monotonic}], middle; files: one channel end a node;
-            a node's programs run on `cores`, and `receive` do its work of receiving (none: the sender's core); its
-            CLOCK_MONOTONIC shows `monotonic` nanoseconds more than the host's
-    join    lab, links: those of the lab's nodes that are here; other ends of a link are there already (see `veth.build`)
+
+    up      lab, nodes [{name, sysctls, cores, receive, realtime, monotonic}], middle; files: one channel end for each
+            node; a node's programs run on `cores`, and the cores `receive` do its receiving ([]: the sender's core);
+            its CLOCK_MONOTONIC shows `monotonic` nanoseconds more than the host's
+    join    lab, links: those of the lab's nodes that are here; other ends of a link exist already (see `veth.build`)
     down    lab
     check                                      -> nothing
     count   lab                                -> counters by port of the middle node
@@ -129,10 +131,10 @@ class LabServer:
         return {"timings": {"links": time.monotonic() - begun}}
 
     def _bear(self, lab: str, node: dict[str, Any], fd: int) -> int:
-        """Fork the agent of a node.
+        """Fork the agent of a node, and return a pipe with its report.
 
-        The pipe returned says, line by line, `pid N`, `refused SYSCTL: why` and `failed why`, and ends
-        when the node is ready or dead.
+        The report has the lines `pid N`, `refused SYSCTL: why` and `failed why`. It ends when the node is ready or
+        dead.
         """
         pipe, report = os.pipe2(os.O_CLOEXEC)
         if os.fork() == 0:
@@ -253,7 +255,7 @@ def _keep_awake(name: str, counts: int | None) -> dict[str, Any]:
 
 
 def _may_choose(algorithm: str) -> bool:
-    """Whether a network namespace (ours is one) may choose this congestion control by sysctl."""
+    """Return whether a network namespace (such as ours) may choose this congestion control by sysctl."""
     try:
         with open("/proc/sys/net/ipv4/tcp_congestion_control", "w") as file:
             file.write(algorithm)

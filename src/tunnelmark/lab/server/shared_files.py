@@ -1,7 +1,7 @@
-"""Finds what must be seen on every node although it is below a folder of which each node has its own.
+"""Finds the host's files that each node must see although they are in a folder of which each node has its own.
 
-A node's `/tmp` and `/run` are empty (see `isolate`). A checkout, a virtual environment, installed VPNs, a cache, or a folder
-that TUNNELMARK_PATH or PATH names may be there on the machine, and their programs run on nodes.
+A node's `/tmp` and `/run` are empty (see `isolate`). But on the machine they may hold a checkout, a virtual
+environment, installed VPNs, a cache, or a folder that TUNNELMARK_PATH or PATH names, and nodes run their programs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LONGEST_CHAIN = 40  # links that the kernel follows in one path (path_resolutio
 
 
 def needed() -> tuple[str, ...]:
-    """Absolute paths of all that nodes may run or read of this installation and its user, wherever they are."""
+    """Return the absolute paths of all that nodes may run or read of this installation and its user."""
     environ = os.environ
     listed = [folder for name in _LISTS for folder in environ.get(name, "").split(os.pathsep)]
     searched = [*programs.search_path().split(os.pathsep), *environ.get(programs.NAMED_VARIABLE, "").split(os.pathsep)]
@@ -37,7 +37,7 @@ def needed() -> tuple[str, ...]:
 
 
 def below(wanted: Iterable[str], hidden: Sequence[str]) -> tuple[str, ...]:
-    """Which of the paths `wanted` exist below a hidden folder, under their own names and their real ones.
+    """Return those of the paths `wanted` that exist below a hidden folder, under their own names and their real ones.
 
     A path below another of them is left out. A hidden folder itself is never among them.
     """
@@ -54,7 +54,7 @@ def _under(path: str, tops: Iterable[str]) -> bool:
 
 
 def _chain(path: str) -> Iterator[str]:
-    """A program, and each file that it leads to by links: a virtual environment's Python leads to another one's."""
+    """Yield a program, and each file that its links lead to: a virtual environment's Python leads to another one."""
     for _ in range(_LONGEST_CHAIN):
         yield path
         if not os.path.islink(path):
@@ -63,7 +63,7 @@ def _chain(path: str) -> Iterator[str]:
 
 
 def _behind_links(searched: Iterable[str]) -> Iterator[str]:
-    """What the programs in some folders are links to: `--bin` makes such, and so do people."""
+    """Yield the targets of the links in some folders: `--bin` makes links to programs there, and so do users."""
     for folder in dict.fromkeys(searched):
         try:
             links = [entry.path for entry in os.scandir(folder or ".") if entry.is_symlink()] if folder else []

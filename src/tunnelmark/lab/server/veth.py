@@ -1,15 +1,16 @@
-"""The links of a lab: ports of the middle node joined by copying, a shaper a direction, an address a node.
+"""Makes a lab's links: the middle node's ports, joined by copying, with a shaper for each direction, and nodes'
+addresses.
 
-Rate and queue are shaped on the middle node's ports and never on an end host, and they are those of wire
-packets. With `card` (a profile's `card = "offloads"`) the end hosts hand over super-packets, as hosts do to
-a card with TSO and USO; the token bucket or the port splits them, and as the port has no TSO, the veth
-merges what arrives (GRO, `veth_skb_is_eligible_for_gro`). Both are the links' work, as they are a card's.
-Without it the end hosts' kernels split before a packet leaves, and nothing is merged.
+Rate and queue are shaped on the middle node's ports and never on an end host, and they are those of wire packets. With
+`card` (a profile's `card = "offloads"`) the end hosts hand over super-packets, as hosts do to a card with TSO and USO;
+the token bucket or the port splits them, and as the port has no TSO, the veth merges what arrives (GRO,
+`veth_skb_is_eligible_for_gro`). Both are the links' work, as they are a card's. Without it the end hosts' kernels split
+before a packet leaves, and nothing is merged.
 
-A packet that enters a port is copied (tc's mirred) to the port of its destination, and the original is
-dropped. A bridge would hand the original on, which still belongs to the socket that sent it: the
-sender would feel the middle node's queue as if it were its own (TCP small queues, socket send
-buffers) and would wait where on a real path packets are lost.
+A packet that enters a port is copied (tc's mirred) to the port of its destination, and the original is dropped. A
+bridge would hand the original on, which still belongs to the socket that sent it: the sender would feel the middle
+node's queue as if it were its own (TCP small queues, socket send buffers) and would wait where on a real path packets
+are lost.
 """
 
 from __future__ import annotations
@@ -41,25 +42,28 @@ OFFLOADS: Mapping[str, bool] = {
 """Offload features of the end hosts' interfaces by the kernel's names (netdev_features_strings)."""
 
 CHECKSUMS = ("tx-checksum-ip-generic", "tx-checksum-sctp")
-"""What lets a node leave checksums to its interface. XDP hands frames on as they are, so they must be whole by then."""
+"""Offload features by which a node leaves checksums to its interface. XDP hands frames on as they are, so their
+checksums must be right by then."""
 
 ENCAPSULATED = (
     *("tx-udp_tnl-segmentation", "tx-udp_tnl-csum-segmentation"),
     *("tx-gre-segmentation", "tx-gre-csum-segmentation", "tx-ipxip4-segmentation", "tx-ipxip6-segmentation"),
 )
-"""What lets a node leave super-packets inside a tunnel of its kernel (a VXLAN) to its interface. The header of a packet socket says TCP of them, and
-nothing of what is around it, so that the emulator could not send them on (virtio_net_hdr_from_skb(), virtio_net_hdr_to_skb())."""
+"""Offload features by which a node leaves super-packets inside a tunnel of its kernel (a VXLAN) to its interface.
+
+The emulator could not send these on: the header of a packet socket describes them as TCP, without the tunnel's headers
+(virtio_net_hdr_from_skb(), virtio_net_hdr_to_skb())."""
 
 _USO = (6, 2)
-"""The kernel from which on a super-packet of UDP can be handed to the emulator: before, recvmsg(2) refuses it with EINVAL,
-for the header of a packet socket has no word for it (`virtio_net_hdr_from_skb`)."""
+"""The first kernel that can hand a super-packet of UDP to the emulator. Before, recvmsg(2) refuses it with EINVAL,
+because the header of a packet socket cannot describe it (`virtio_net_hdr_from_skb`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkEnd:
-    """A node: its name, the PID of its agent, and the cores that do its work of receiving (none: the sender's).
+    """A node: its name, the PID of its agent, and the cores that do its receiving (if empty, the sender's core does).
 
-    A router merges nothing that arrives: it forwards packet by packet, as one of hardware does.
+    A router does not merge packets that arrive: it forwards packet by packet, as a hardware router does.
     """
 
     name: str
@@ -71,8 +75,8 @@ class LinkEnd:
 def build(middle: LinkEnd | None, hosts: Sequence[LinkEnd], links: Sequence[LinkSpec]) -> None:
     """Join end hosts by links that run through the middle node.
 
-    Where a link's other nodes, or the middle node, are on another machine, the interfaces that lead there are in place already, by
-    the names that `ports` and `interface_of` give them.
+    Where a link's other nodes, or the middle node, are on another machine, the interfaces that lead there exist
+    already, under the names that `ports` and `interface_of` give them.
     """
     pids = {host.name: host.pid for host in hosts}
     if middle is not None:
@@ -92,7 +96,7 @@ def build(middle: LinkEnd | None, hosts: Sequence[LinkEnd], links: Sequence[Link
 def _make_ports(
     route: IPRoute, middle: LinkEnd, pids: Mapping[str, int], links: Sequence[LinkSpec], number: int
 ) -> None:
-    """The middle node's ports of one link, up and joined by copying unless a program carries the packets."""
+    """Make the middle node's ports of one link. They are joined by copying unless the emulator carries the packets."""
     spec = links[number]
     ports, macs = spec.ports(number), spec.macs(number)
     for place, name in enumerate(spec.addresses):
@@ -112,7 +116,7 @@ def _make_ports(
 
 
 def _shape_behind(route: IPRoute, spec: LinkSpec, number: int) -> None:
-    """Have what the emulator gives out pass the shapers of the ports: it sends past queue disciplines.
+    """Let the packets that the emulator sends pass the ports' shapers: by itself it sends past queue disciplines.
 
     There is a veth pair between each port and the emulator. Packets are copied between the pair and the port.
     """
@@ -163,9 +167,10 @@ def _connect(route: IPRoute, host: LinkEnd, joint: _Joint) -> None:
 
 
 def _queues(name: str, port: str, spec: LinkSpec) -> list[str]:
-    """The tc commands that put netem, and behind it the shaper, on the middle node's port to a node, or the shaper alone.
+    """Return the tc commands that put netem and behind it the shaper, or one of them, on the middle node's port to a
+    node.
 
-    pyroute2 knows no overhead of a token bucket.
+    They are for tc because pyroute2 does not know the overhead of a token bucket.
     """
     shaper, place, lines = spec.shapers.get(name), "root handle 1:", []
     if spec.netem_here(name):
@@ -177,15 +182,17 @@ def _queues(name: str, port: str, spec: LinkSpec) -> list[str]:
 
 
 _INDEX = 10_000
-"""From here on ports have their numbers, far from those of the nodes' interfaces. A veth whose number is that of its peer, in another network, is taken for
-no veth: that its peer is up is then noticed up to a second late where another interface came up within the last one, and what it sends
-until then is lost: read in net/core/link_watch.c (linkwatch_urgent_event()), and 1 first ping of 275 was lost so in place of 7."""
+"""The first interface number of ports, far from the numbers of nodes' interfaces.
 
-_ACTIONS = 14  # of one filter: tc takes a hundred words a line
+The kernel does not recognise a veth whose number equals that of its peer in another network. It then notices up to a
+second late that the peer is up, if another interface came up within the last second, and packets sent until then are
+lost: read in net/core/link_watch.c (linkwatch_urgent_event()); 1 first ping of 275 was lost so in place of 7."""
+
+_ACTIONS = 14  # actions of one filter: tc takes a hundred words in a line
 
 
 def _tc(lines: Sequence[str]) -> None:
-    """Carry tc commands out; OSError with what tc said if it refuses one."""
+    """Carry out tc commands. OSError with tc's own words if it refuses one."""
     if not lines:
         return
     done = subprocess.run(["tc", "-batch", "-"], input="\n".join(lines).encode(), check=False, capture_output=True)
@@ -194,9 +201,9 @@ def _tc(lines: Sequence[str]) -> None:
 
 
 def _copying(source: str, ports: Mapping[str, str], macs: Mapping[str, str]) -> list[str]:
-    """The tc commands that copy what enters the port of `source` to the port of its destination.
+    """Return the tc commands that copy packets that enter the port of `source` to the port of their destination.
 
-    pyroute2 cannot match in front of the network header, where the Ethernet destination is.
+    They are for tc because pyroute2 cannot match in front of the network header, where the Ethernet destination is.
     """
     others = [name for name in ports if name != source]
     add = f"filter add dev {ports[source]} parent ffff: protocol all u32"
@@ -232,7 +239,7 @@ def _receive_on(interface: str, host: LinkEnd) -> None:
 
 
 def offloads(spec: LinkSpec, release: str) -> dict[str, bool]:
-    """The offload features of the end hosts' interfaces on a link, under a kernel of this release."""
+    """Return whether each offload feature of the end hosts' interfaces is to be on, under a kernel of this release."""
     wanted = {name: on or spec.super_packets for name, on in OFFLOADS.items()}
     if spec.emulated and tuple(map(int, re.findall(r"\d+", release)[:2])) < _USO:
         wanted["tx-udp-segmentation"] = False
@@ -249,7 +256,7 @@ def _set_offloads(interface: str, wanted: Mapping[str, bool]) -> None:
                 continue
             if feature.available:
                 feature.enable = on
-            elif not on:  # what a VXLAN cannot do is missed by no one; what cannot be turned off makes another link
+            elif not on:  # a feature that a VXLAN lacks is not needed; one that cannot be turned off changes the link
                 raise OSError(errno.EOPNOTSUPP, f"{interface} cannot turn {name} off")
         ethtool.set_features(interface, features)
 
@@ -261,7 +268,7 @@ def _index(route: IPRoute, name: str) -> int:
 
 @contextmanager
 def inside(pid: int) -> Iterator[IPRoute]:
-    """A netlink socket inside the network namespace of another process; we are back outside afterwards."""
+    """Open a netlink socket inside the network namespace of another process; after the block we are back outside."""
     with open("/proc/self/ns/net") as back:
         syscalls.enter(pid, "net")
         try:

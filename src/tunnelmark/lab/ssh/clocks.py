@@ -1,4 +1,4 @@
-"""How far a host's clocks are from ours: a question and its answer bound it, as in NTP (RFC 5905, section 8)."""
+"""Measures how far a host's clocks are from ours, with a bound of the error, as in NTP (RFC 5905, section 8)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 
 from tunnelmark.model.clock_offsets import ClockOffset
 
-_KEPT = 8  # looks: of the last ones that with the smallest error counts, as in NTP's clock filter
+_KEPT = 8  # looks: of the last 8, the one with the smallest error counts, as in NTP's clock filter
 DRIFT = 15e-6
-"""Seconds by which two clocks drift apart in one second at the most: PHI of RFC 5905, section 7.1."""
+"""The largest drift of two clocks, in seconds per second: PHI of RFC 5905, section 7.1."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """One answer: the offsets, within `error` when it had come (`at`, nanoseconds of our monotonic clock)."""
+    """One answer: how far the host's clocks were ahead of ours (ns), within `error` (ns) at our monotonic time `at`."""
 
     realtime: int
     monotonic: int
@@ -30,20 +30,20 @@ class _Look:
 
 
 class HostClocks:
-    """The clocks of a host, by the last looks at them."""
+    """Estimates the offsets of a host's clocks from the last questions to the host."""
 
     every = 2.0
-    """Seconds between two looks, so that drift adds little."""
+    """Seconds between two questions to the host, so that the clocks drift little in between."""
 
     burst = 6
-    """Looks in a row where a clock is to be known as well as it can be: the quickest answer says most."""
+    """How many questions in a row make the offsets as exact as possible: the quickest answer counts."""
 
     def __init__(self) -> None:
         self._looks: deque[_Look] = deque(maxlen=_KEPT)
 
     @asynccontextmanager
     async def look(self) -> AsyncIterator[Callable[[Mapping[str, Any]], None]]:
-        """Takes the answer to a question that is asked in the block."""
+        """Give the block a function for the host's answer (its clocks, in ns) to a question that the block asks."""
         asked = time.time_ns(), time.monotonic_ns()
 
         def took(answer: Mapping[str, Any]) -> None:
@@ -58,7 +58,7 @@ class HostClocks:
 
     @property
     def offset(self) -> ClockOffset:
-        """The host's clock offsets as known now; all zero before the first look."""
+        """The offsets of the host's clocks, by the look with the smallest error now; all zero before the first look."""
         now = time.monotonic_ns()
         if not self._looks:
             return ClockOffset(0, 0, 0)

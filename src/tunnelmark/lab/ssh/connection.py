@@ -1,4 +1,7 @@
-"""One connection to a host: ssh(1) with the host's relay at its other end, requests to it, and nodes whose channels go through it."""
+"""One connection to a host: ssh(1), with the host's relay at its other end.
+
+It carries requests to the relay, and the channels of the nodes on that host.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,17 @@ from tunnelmark.lab.ssh.node_channel import NodeChannel
 from tunnelmark.lab.ssh.ssh_options import ALIVE, BATCH
 
 _BEGIN = 60.0  # seconds for ssh to connect and the relay to begin
-_ANSWER = 10.0  # seconds for a host to answer before what was measured on it is void
-_LAST = 5  # lines of what ssh says in an error
+_ANSWER = 10.0  # seconds within which a host must answer; else the measurement on it is void
+_LAST = 5  # lines of ssh's output that an error shows
 _GONE = "look at the host and the network to it; `tunnelmark run --resume DIR` goes on with what is finished"
 _NULL = os.stat(os.devnull).st_rdev
 
 
 class HostConnection:
-    """The connection to a host's relay; `lost` is the error with which it ended, None while it lasts."""
+    """The connection to a host's relay. `lost`: the error with which it ended; None while it lasts.
+
+    `about`: the relay's answer to the first request (see `relay`): the host's version, kernel, record and MTU.
+    """
 
     def __init__(self, host: InventoryHost) -> None:
         self.host = host
@@ -47,7 +53,7 @@ class HostConnection:
         self._said: list[str] = []
 
     async def begin(self) -> None:
-        """Connect, and have the relay begin. LabError with what ssh or the host says."""
+        """Connect, and start the relay. LabError, in the words of ssh or the host, if that fails or takes over 60 s."""
         line = shlex.join([*shlex.split(self.host.command), "lab", "relay"])
         self._ssh = await asyncio.create_subprocess_exec(
             "ssh",
@@ -82,7 +88,7 @@ class HostConnection:
         self._tasks.append(self._loop.create_task(self._keep()))
 
     async def end(self) -> None:
-        """End the connection: the relay ends with its input, and so does all that it made on the host."""
+        """End the connection. The relay then ends as well, and with it all that it made on the host."""
         for task in (*self._tasks, *self._waiting):
             task.cancel()
         if self._ssh is None:
@@ -98,7 +104,7 @@ class HostConnection:
         self._end(LabError(f"the connection to host {self.host.name} was ended", hint=_GONE))
 
     def drop(self) -> None:
-        """End the connection at once, without waiting."""
+        """Kill ssh at once, without waiting for its end."""
         with contextlib.suppress(ProcessLookupError):
             assert self._ssh is not None
             self._ssh.send_signal(signal.SIGKILL)
@@ -139,13 +145,13 @@ class HostConnection:
             self._end(error)
 
     async def look_at_clock(self, times: int = 1) -> None:
-        """Compare the host's clocks with ours."""
+        """Compare the host's clocks with ours, `times` times in a row."""
         for _ in range(times):
             async with self.clocks.look() as took:
                 took(await self.request("clock"))
 
     async def _keep(self) -> None:
-        """Look at the clock now and then, by which the relay also knows that we are there."""
+        """Look at the host's clock every `HostClocks.every` s; by that the relay also knows that the command lives."""
         with contextlib.suppress(LabError):
             while True:
                 await asyncio.sleep(self.clocks.every)
@@ -170,7 +176,7 @@ class HostConnection:
         raise await self._broken(b"")
 
     async def _broken(self, printed: bytes) -> LabError:
-        """Why there is no relay, in the words of ssh or the host."""
+        """Return the error for a relay that did not start, or that has ended, in the last words of ssh or the host."""
         assert self._ssh is not None
         code = await self._ssh.wait()
         await asyncio.wait({self._complaints}, timeout=1.0)
@@ -237,7 +243,7 @@ class HostConnection:
         self._hand_on(message)
 
     def _from_node(self, number: int) -> None:
-        """The command asks something of a node: pass it on, with its files."""
+        """Pass a message of the command to a node's agent on to the host, with the files that belong to it."""
         try:
             received = channel.receive(self._channels[number].sock)
         except BlockingIOError:
@@ -250,7 +256,11 @@ class HostConnection:
         self._say({"node": number, "message": message, "files": self._files(fds)})
 
     def _files(self, fds: Sequence[int]) -> list[dict[str, Any]]:
-        """What the relay has to make for the files of a program: the first is what it reads, the others are what it writes to."""
+        """Take over the files of a program, and return for each what the relay has to make: `file` and `way`, as in
+        `relay`.
+
+        The program reads the first file, and writes to the others.
+        """
         found: list[dict[str, Any]] = []
         known: dict[tuple[int, int], int] = {}
         for place, fd in enumerate(fds):

@@ -1,12 +1,13 @@
-"""Files of programs over a connection: read at one end and written at the other, with a bound on what is between the two.
+"""Carries files of programs over a connection: read at one end, written at the other, with a bound on the bytes in
+between.
 
 Both ends have a `FileStreams`. Its frames (see `frames`), in either direction, by the file's number:
 
-    {file} + data, {file, end}          what was read, and that there is no more
-    {file, took}                        so many bytes more have been written
-    {file, closed}                      no one reads any more what is written there
+    {file} + data, {file, end}          data that was read; there is none left
+    {file, took}                        so many more bytes have been written
+    {file, closed}                      nothing reads any more what is written there
 
-So a program on a host that writes faster than its reader reads waits, as it would at a pipe, and so does what it reads.
+So a program on a host that writes faster than its reader reads has to wait, as it would at a pipe.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ from typing import Any
 from tunnelmark.lab.ssh import frames
 
 WINDOW = 1 << 20
-"""Bytes of a file that may be between its two ends; at 100 ms there and back that is 10 MB/s."""
+"""How many bytes of a file may be between its two ends; with a round-trip time of 100 ms that allows 10 MB/s."""
 
 _REPORT = WINDOW // 4
-"""Bytes written after which the other end hears of it: seldom, because something may be measured meanwhile."""
+"""After so many bytes written, the other end gets a report: rarely, because a measurement may be going on meanwhile."""
 
 Say = Callable[[Mapping[str, Any], bytes], None]
-"""Sends a frame."""
+"""Sends a frame: a message and the data behind it."""
 
 
 def bytes_in(pipe: int) -> int:
-    """Bytes that are in a pipe now."""
+    """Return how many bytes are in a pipe now."""
     there = array.array("i", [0])
     fcntl.ioctl(pipe, termios.FIONREAD, there)
     return there[0]
 
 
 class FileStreams:
-    """The files of one end of a connection by their numbers, which both ends know."""
+    """The files of one end of a connection, by their numbers, which both ends know."""
 
     def __init__(self, say: Say) -> None:
         self._say = say
@@ -48,11 +49,11 @@ class FileStreams:
         self._sinks: dict[int, _Sink] = {}
 
     def read(self, number: int, fd: int) -> None:
-        """Send what is in a file, or comes out of a pipe, until its end; the descriptor is ours from now on."""
+        """Send the content of a file, or all that comes out of a pipe, to the other end. Takes over the descriptor."""
         self._sources[number] = _Source(fd, lambda data, last: self._was_read(number, data, last=last))
 
     def write(self, number: int, fd: int) -> None:
-        """Write what the other end sends; the descriptor is ours from now on."""
+        """Write the data that the other end sends for this file. Takes over the descriptor."""
         self._sinks[number] = _Sink(
             fd,
             lambda count: self._say({"file": number, "took": count}, b""),
@@ -60,9 +61,7 @@ class FileStreams:
         )
 
     def take(self, message: Mapping[str, Any], data: bytes) -> None:
-        """Handle a received frame about a file; OSError if a file on a disk cannot be written, perhaps as the disk is
-        full.
-        """
+        """Handle a received frame about a file. OSError if a file on a disk cannot be written (a full disk, say)."""
         number = message["file"]
         if "took" in message:
             if (source := self._sources.get(number)) is not None:
@@ -76,7 +75,7 @@ class FileStreams:
                 sink.end()
 
     def drain(self, numbers: Iterable[int]) -> None:
-        """Send what is in these pipes now, also where no more may be between: what a program wrote before it ended."""
+        """Send what is in these pipes now, even beyond `WINDOW`: it is what a program wrote before it ended."""
         for number in numbers:
             if (source := self._sources.get(number)) is not None:
                 source.drain()
@@ -89,7 +88,7 @@ class FileStreams:
         return [sink.written for sink in sinks if not sink.written.is_set()]
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all files."""
         for source in self._sources.values():
             source.close()
         for sink in self._sinks.values():
@@ -109,7 +108,7 @@ class FileStreams:
 
 
 class _Source:
-    """Reads a file or a pipe while there is room for more on the way."""
+    """Reads a file or a pipe, as long as fewer than `WINDOW` bytes are between the two ends."""
 
     def __init__(self, fd: int, was_read: Callable[[bytes, bool], None]) -> None:
         self._fd, self._was_read = fd, was_read
@@ -121,12 +120,12 @@ class _Source:
         self._loop.call_soon(self._go_on)  # not before the other end has heard of the file
 
     def took(self, count: int) -> None:
-        """The other end has written `count` bytes, so that many more may be sent."""
+        """Note that the other end has written `count` bytes, so that as many more may be sent."""
         self._between -= count
         self._go_on()
 
     def drain(self) -> None:
-        """Read what is there now, and no more, because another program may go on writing."""
+        """Read the bytes that are in the pipe now, and no more, because another program may go on writing."""
         if self._fd < 0 or not self._pipe:
             return
         left = bytes_in(self._fd)
@@ -134,7 +133,7 @@ class _Source:
             left -= count
 
     def close(self) -> None:
-        """Let go of it; a program that writes into the pipe finds that out."""
+        """Close the file; a program that writes into the pipe then gets SIGPIPE or EPIPE."""
         if self._fd >= 0:
             self._watch(wanted=False)
             os.close(self._fd)
@@ -166,10 +165,10 @@ class _Source:
 
 
 class _Sink:
-    """Writes a file or a pipe in order; what does not fit into a pipe waits."""
+    """Writes to a file or a pipe in order, and keeps what does not fit into the pipe yet."""
 
     def __init__(self, fd: int, took: Callable[[int], None], closed: Callable[[bool], None]) -> None:
-        """`took` is called with bytes that were written, `closed` at its end, with whether that came before all was written."""
+        """`took` is called with the number of bytes written; `closed` at the end, with True if the reader closed it."""
         self._fd, self._took, self._closed = fd, took, closed
         self._pipe = stat.S_ISFIFO(os.fstat(fd).st_mode)
         self._waiting, self._unsaid = bytearray(), 0
@@ -181,19 +180,19 @@ class _Sink:
             os.set_blocking(fd, False)
 
     def write(self, data: bytes) -> None:
-        """Write bytes as soon as that is possible."""
+        """Write bytes, as early as the pipe takes them."""
         if self._fd >= 0 and data:
             self._waiting += data
             self.written.clear()
             self._go_on()
 
     def end(self) -> None:
-        """Nothing more comes: close it behind what waits."""
+        """Close the file once all waiting bytes are written: the other end sends no more."""
         self._last = True
         self._go_on()
 
     def close(self) -> None:
-        """Let go of it at once."""
+        """Close the file at once; bytes that still wait are lost."""
         if self._fd >= 0:
             self._watch(wanted=False)
             os.close(self._fd)

@@ -1,4 +1,4 @@
-"""Messages with data behind them, as bytes of one connection. Pure."""
+"""Packs messages, with data behind them, into the bytes of one connection, and unpacks them. Pure."""
 
 from __future__ import annotations
 
@@ -8,31 +8,29 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 MARK = b"\0tunnelmark relay 1\n"
-"""What a relay says first: before it, a shell's start-up files may have printed something."""
+"""The first words of a relay; a shell's start-up files may have printed something before them."""
 
 PIECE = 1 << 17
-"""Bytes of a file that travel in one frame."""
+"""The largest number of bytes of a file that one frame carries."""
 
 _HEAD = struct.Struct("!II")  # bytes of the message and of the data
 _MOST = 1 << 24  # bytes of either
 
 
 def pack(message: Mapping[str, Any], data: bytes = b"") -> bytes:
-    """A message, which is a JSON object, and its data."""
+    """Return the frame of a message, which is a JSON object, and of its data."""
     text = json.dumps(message).encode()
     return _HEAD.pack(len(text), len(data)) + text + data
 
 
 class Unpacker:
-    """Takes bytes as they come and gives whole frames."""
+    """Collects received bytes, and gives whole frames."""
 
     def __init__(self) -> None:
         self._held = bytearray()
 
     def feed(self, data: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
-        """Return the frames that are complete with these bytes; ValueError for a frame larger than any that a relay
-        sends.
-        """
+        """Yield each frame (message, data) that these bytes complete. ValueError if a part is longer than 16 MiB."""
         self._held += data
         while len(self._held) >= _HEAD.size:
             text, more = _HEAD.unpack_from(self._held)

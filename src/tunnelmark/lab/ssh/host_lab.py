@@ -1,4 +1,4 @@
-"""Describes the part of a lab on this host, for collectors that look into its nodes."""
+"""Describes the part of a lab that is on this host, for collectors that look into its nodes."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from tunnelmark.host.pauses import PausesSeen
 from tunnelmark.lab.link_spec import ETHERNET, LinkSpec, interface_of
 
 _SEGMENTS = {"vxlan": (0, 0), "vlan": (0, ETHERNET)}
-"""Bytes of Ethernet header in what an interface between hosts counts of each packet that it receives, and that it sends
+"""Header bytes that an interface between hosts counts in each packet: in a received one, and in a sent one
 (vxlan_rcv(), vxlan_xmit_one(); vlan_do_receive(), vlan_dev_hard_start_xmit())."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostLab:
-    """Nodes of a lab on this host, the middle node and routers too, by the process numbers of their agents."""
+    """The nodes of a lab that are on this host, routers and the middle node included, by the PIDs of their agents."""
 
     name: str
     agents: Mapping[str, int]
     links: Sequence[LinkSpec]
     top: Path | None
-    """The relay's control group in the v2 hierarchy; None where there is no v2."""
+    """The relay's control group in the v2 hierarchy; None without cgroup v2."""
     scratch: Path
-    """A folder that goes with the relay, however it ends."""
+    """A folder that is removed when the relay ends, however it ends."""
     seen: Callable[[], Awaitable[PausesSeen | None]]
-    """The pauses of this host up to now; None where nothing sees them."""
+    """Returns the pauses of this host up to now; None if nothing watches for them."""
 
     def cpu_seconds(self) -> float | None:
-        """CPU seconds that these nodes have used (see `lab_seconds`); None where there is no v2."""
+        """Return the CPU seconds that these nodes have used (see `lab_seconds`); None without cgroup v2."""
         return None if self.top is None else lab_seconds(self.top, self.name, self.agents)
 
     def group(self, node: str) -> Path | None:
-        """The folder of a node's control group; None if this host has no control groups."""
+        """Return the folder of a node's control group; None without cgroup v2."""
         return None if self.top is None else self.top / f"{self.name}.{node}"
 
     def counted_headers(self, node: str) -> dict[str, tuple[int, int]]:
-        """See `lab.underlay.Underlay.counted_headers`; an interface that leads to another host counts in its own way."""
+        """Return the same as `lab.underlay.Underlay.counted_headers`; interfaces to other hosts count differently."""
         found = {}
         for place, spec in enumerate(self.links):
             if node in spec.addresses:
@@ -54,4 +54,4 @@ class HostLab:
 
 
 Collect = Callable[[Mapping[str, Any], HostLab], Awaitable[Mapping[str, Any]]]
-"""Answers what the collectors of a trial are asked about this host's nodes; the relay itself says `give up` when their lab ends."""
+"""Answers a request of a trial's collectors about this host's nodes. The relay sends `give up` when the lab ends."""

@@ -1,7 +1,7 @@
 """Makes the interfaces that lead from a node here to other hosts. Called on a host, in its own network.
 
-Each is made in the node's network at once, and ends with it. The host's network is not changed: a VXLAN sends by a UDP socket of the host, and a
-VLAN's frames pass by the interface of the host that it belongs to.
+Each is made directly in the node's network, and ends with it. The host's network is not changed: a VXLAN sends by a UDP
+socket of the host, and a VLAN's frames pass by the host's interface on which it is made.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _POLL = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One end of a segment, and by which interface and address of the host it goes to which address of the other."""
+    """One end of a segment, with the host's interface and address that it uses, and the address of the other host."""
 
     segment: Segment
     agent: int  # process of the node's agent
@@ -34,7 +34,7 @@ class Wanted:
 
 
 def mtu_of(interface: str, address: str) -> int:
-    """The MTU of an interface of this host, in bytes. LabError if it is not there, is down, or has not that address."""
+    """Return the MTU of an interface of this host in bytes. LabError if it is missing, down, or lacks that address."""
     with IPRoute() as route:
         found = route.link_lookup(ifname=interface)
         if not found:
@@ -52,7 +52,10 @@ def mtu_of(interface: str, address: str) -> int:
 
 
 async def make(wanted: Wanted) -> None:
-    """Make the interface in the node's network. LabError if the kernel refuses it."""
+    """Make the interface in the node's network. LabError if the kernel refuses it.
+
+    While an earlier interface of the same number still ends, it tries again for up to 10 seconds.
+    """
     until = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -92,5 +95,5 @@ def _make(wanted: Wanted) -> None:
 
 
 def fits(kind: str, mtu: int, wanted: int) -> bool:
-    """Whether IP packets of `wanted` bytes pass an interface with this MTU without being cut into fragments."""
+    """Return whether an interface with this MTU carries IP packets of `wanted` bytes whole in such a segment."""
     return mtu >= wanted + (VXLAN_HEADERS if kind == "vxlan" else 0)

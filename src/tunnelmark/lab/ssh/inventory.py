@@ -1,4 +1,4 @@
-"""Reads an inventory: the hosts that nodes run on, how OpenSSH reaches them, and the network between them."""
+"""Reads an inventory: the file of the hosts for nodes, how OpenSSH reaches them, and the network between them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tunnelmark.errors import UsageError
 from tunnelmark.plan.problems import Problems, parse
 
 Role = Literal["node", "middle"]
-"""What a host is for: nodes of a topology, or the middle node that all links run through, with the topology's routers."""
+"""The use of a host: for nodes of a topology, or for the middle node, through which all links run, and the routers."""
 
 
 class InventoryHost(BaseModel):
@@ -25,22 +25,22 @@ class InventoryHost(BaseModel):
     """Its name in messages and results."""
 
     ssh: str
-    """What ssh(1) takes to reach it, the destination last: `root@192.0.2.11`, or `-p 2222 user@host`."""
+    """The arguments with which ssh(1) reaches it, the destination last: `root@192.0.2.11`, or `-p 2222 user@host`."""
 
     address: IPv4Address
-    """Its address on the network between the hosts, which carries the links."""
+    """Its IPv4 address on the network between the hosts, which carries the links."""
 
     interface: str
-    """Its network interface with that address."""
+    """The name of its network interface that has the address."""
 
     roles: tuple[Role, ...] = ("node",)
-    """What it is for."""
+    """What the host is used for."""
 
     nodes: int = Field(1, ge=1, le=100)
-    """How many nodes it may have. Nodes of one host share its cores, so what one costs the other is in their figures."""
+    """How many nodes it may have. Nodes of one host share its cores, so one's load affects the other's results."""
 
     command: str = "tunnelmark"
-    """The words that start tunnelmark there as root: `sudo -n tunnelmark` for a user who may do so."""
+    """The words that start tunnelmark as root on that host: `sudo -n tunnelmark` for a user who may do so."""
 
     @field_validator("ssh", "command")
     @classmethod
@@ -51,17 +51,19 @@ class InventoryHost(BaseModel):
 
 
 class Network(BaseModel):
-    """How links are kept apart on the network that carries them."""
+    """How the hosts' network carries the links, and keeps them apart."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["vxlan", "vlan"] = "vxlan"
-    """`vxlan` works wherever hosts reach each other by UDP, and takes 50 bytes of each packet; `vlan` needs a switch that passes
-    802.1Q tags, and takes none."""
+    """`vxlan` works wherever hosts reach each other by UDP, and adds 50 bytes to each packet. `vlan` adds none to an IP
+    packet, but needs a switch that passes 802.1Q tags."""
 
     numbers: tuple[int, int] = (3000, 3999)
-    """The first and the last VXLAN or VLAN number to use, which nothing else may use on that network: two labs are up at once, each
-    with one for every node on a link, and a number is used again only when all others have been."""
+    """The first and the last VXLAN or VLAN number to use. Nothing else may use these numbers on that network.
+
+    Two labs may be up at once; each needs up to one number for each node of each link. A number is used again only
+    after all others."""
 
     port: int = Field(4789, ge=1, le=65535)
     """The UDP port of VXLAN."""
@@ -85,17 +87,17 @@ class Inventory(BaseModel):
 
     @property
     def nodes(self) -> tuple[InventoryHost, ...]:
-        """The hosts that nodes run on, in order."""
+        """The hosts that nodes run on, in the order of the file."""
         return tuple(host for host in self.hosts if "node" in host.roles)
 
     @property
     def middle(self) -> InventoryHost:
-        """The host that all links run through: the one of that role, else the first."""
+        """The host of the middle node, which all links run through: the first with that role, else the first of all."""
         return next((host for host in self.hosts if "middle" in host.roles), self.hosts[0])
 
 
 def read(file: Path) -> Inventory:
-    """The inventory in a TOML file. PlanError or UsageError that say what is wrong in it."""
+    """Return the inventory in a TOML file. UsageError if it cannot be read, PlanError with all that is wrong in it."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""What an agent on a host says to its node's client here: what does not fit into the socket at once waits, in order."""
+"""Hands an agent's messages from another host to its node's client here, in order, as fast as the socket takes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tunnelmark.lab import channel
 
 
 class NodeChannel:
-    """The host's end of a node's channel, as the node's client here has it: what does not fit into the socket waits."""
+    """The agent's end of a node's channel: messages that the socket does not take at once wait, in order."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
@@ -24,7 +24,7 @@ class NodeChannel:
             self._go_on()
 
     def close(self) -> None:
-        """End it, which the node's client sees."""
+        """Close the channel; the node's client then reads an end of file."""
         self._loop.remove_writer(self.sock.fileno())
         self.sock.close()
 

@@ -9,10 +9,11 @@ from tunnelmark.lab.ssh.inventory import InventoryHost
 
 
 def node_hosts(nodes: Sequence[str], hosts: Sequence[InventoryHost]) -> dict[str, str]:
-    """By node, in their order: the name of its host. UsageError if they are too many.
+    """Return, by node in their order, the name of its host. UsageError if the hosts may have fewer nodes than that.
 
-    A host has one node as long as there are hosts, both in their order. Beyond that hosts that may have several take
-    turns, and the ends of the path, the first node and the last, come first: they share a host only where there is one.
+    Each host first gets one node, both in their order. If there are more nodes than hosts, the hosts that may have
+    several get further ones in turn. The two ends of the path, the first and the last node, are placed first, so that
+    they share a host only if there is but one.
     """
     places = [host.name for turn in range(max(host.nodes for host in hosts)) for host in hosts if turn < host.nodes]
     if len(nodes) > len(places):

@@ -1,7 +1,8 @@
-"""Runs a program in a terminal of its own, on a node of another host: what the terminal shows and is typed goes by standard output and input.
+"""Runs a program in a terminal of its own, on a node of another host.
 
-Started as `python -I node_terminal.py ROWS COLUMNS PROGRAM...` by a path, because a node's programs have no package. The end of its input hangs
-the terminal up.
+Standard input carries the keys that are typed, standard output what the terminal shows. Started as `python -I
+node_terminal.py ROWS COLUMNS PROGRAM...`, by its path, because a node's programs have no package. When its input ends,
+the terminal hangs up.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ _MOST = 1 << 16  # bytes read at once
 
 
 def wrapped(command: Sequence[str], rows: int, columns: int) -> list[str]:
-    """The words that run a command in a terminal of that size."""
+    """Return the arguments of a command that runs `command` in a terminal of that size."""
     return [sys.executable, "-I", str(Path(__file__)), str(rows), str(columns), *command]
 
 
 def main(rows: int, columns: int, command: Sequence[str]) -> int:
-    """Run the command until it ends; its exit code, as a shell has it: 128 and the number for a signal."""
+    """Run the command to its end; return its exit code as a shell would: 128 plus the number if a signal ended it."""
     ours, theirs = os.openpty()
     termios.tcsetwinsize(theirs, (rows, columns))
     began, begins = os.pipe()  # closed by exec: keys before that would be no one's
@@ -46,7 +47,7 @@ def main(rows: int, columns: int, command: Sequence[str]) -> int:
 
 
 def _carry(terminal: int) -> None:
-    """Carry bytes both ways until either side ends."""
+    """Carry bytes in both directions until either side ends."""
     os.set_blocking(terminal, False)
     typed = b""
     while True:

@@ -1,4 +1,4 @@
-"""Translates paths of the command's installation into a host's own, because hosts may have it in other folders."""
+"""Translates paths of the command's installation into those of another host, which may have it in other folders."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import tunnelmark
 from tunnelmark.host import paths, programs
 
 Moves = Sequence[tuple[str, str]]
-"""Folders or files of the command's machine, each with its own place here; what is inside another comes before it."""
+"""Pairs of a path on the command's machine and the path here that replaces it; inner paths come before outer ones."""
 
 
 def here() -> dict[str, str]:
-    """Return the paths of this installation's files and folders, by what they are."""
+    """Return this installation's paths by name: `python`, `prefix`, `package`, `built`, `packages`, `data`, `cache`."""
     return {
         "python": sys.executable,
         "prefix": sys.prefix,
@@ -29,13 +29,13 @@ def here() -> dict[str, str]:
 
 
 def moves(there: Mapping[str, str], mine: Mapping[str, str]) -> Moves:
-    """What to replace in words that were made for the places `there`, so that they are right for `mine`."""
+    """Return the paths in which the installation `there` differs from `mine`, each with the path that replaces it."""
     differing = {place: mine[what] for what, place in there.items() if what in mine and mine[what] != place}
     return sorted(differing.items(), key=lambda both: -len(both[0]))
 
 
 def moved(words: str, changes: Moves) -> str:
-    """A text with every place of the command's machine replaced by its own one here."""
+    """Return a text in which every path of the command's machine is replaced by the one here."""
     if not changes:
         return words
     mine = dict(changes)
@@ -43,7 +43,7 @@ def moved(words: str, changes: Moves) -> str:
 
 
 def request(message: Mapping[str, Any], changes: Moves) -> dict[str, Any]:
-    """A request to a node's agent (see `lab.server.agent`) with its places changed."""
+    """Return a request to a node's agent (see `lab.server.agent`) with the paths in it replaced."""
     found = dict(message)
     if "argv" in found:
         found["argv"] = [moved(word, changes) for word in found["argv"]]

@@ -1,19 +1,22 @@
-"""Runs on a host of an inventory: an ordinary lab server, and the way to it over standard input and output.
+"""Runs on a host of an inventory: an ordinary lab server, which a command elsewhere uses over standard input and
+output.
 
-The command on the other machine starts it by ssh(1). It ends with its input, or when nothing has come for SILENCE seconds; the lab server, its
-nodes and everything on them end with it, as they end with any command. Frames (see `frames`), from the command:
+The command starts it by ssh(1). It ends when its input ends, or when nothing has come for SILENCE seconds; the lab
+server, its nodes and everything on them end with it, as they end with any command. Frames (see `frames`), from the
+command:
 
-    {op, id, ...}                       a request to the relay, see `Relay._asked`
-    {node, message, files}              a message to a node's agent; `files` are its files in order: {file, way}, the way `in` for what
-                                        the agent reads, `out` for what it writes, `none` for nothing
+    {op, id, ...}            a request to the relay, see `Relay._asked`
+    {node, message, files}   a message to a node's agent; `files` are its files in order: {file, way}, where `way` is
+                             `in` for a file that the agent reads, `out` for one that it writes, `none` for /dev/null
+    {node, end}              the command has closed the node's channel
 
 and back:
 
-    {id, ...}                           an answer
-    {node, message, after}              what an agent says; what has come for the files `after` is to be written first
-    {node, end}                         that it has ended
+    {id, ...}                an answer
+    {node, message, after}   a message of an agent; data that has come for the files `after` is to be written first
+    {node, end}              the agent has ended
 
-and in both directions what is in such files, see `file_streams`.
+and in both directions the data of such files, see `file_streams`.
 """
 
 from __future__ import annotations
@@ -46,20 +49,20 @@ from tunnelmark.lab.ssh.host_lab import Collect, HostLab
 from tunnelmark.lab.ssh.segments import Segment
 
 SILENCE = 30.0
-"""Seconds without a word from the command after which the relay ends: it asks for the time more often than that."""
+"""Seconds without a frame from the command after which the relay ends; the command asks for the clock more often."""
 
 Facts = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""Answers what this host would measure a study with; blocking."""
+"""Returns the environment in which this host would measure a study; it blocks while it looks."""
 
 
 @dataclass(slots=True)
 class _Node:
-    """A node's agent: our end of its channel, its process, and the files that each of its programs writes to."""
+    """A node's agent: our end of its channel, its process ID (`hello`), and the files that its programs write to."""
 
     sock: socket.socket
     hello: asyncio.Future[int]
-    asked: dict[int, list[int]] = field(default_factory=dict)  # request -> files that its program writes
-    writes: dict[int, list[int]] = field(default_factory=dict)  # program -> the same
+    asked: dict[int, list[int]] = field(default_factory=dict)  # by request: the files that its program writes
+    writes: dict[int, list[int]] = field(default_factory=dict)  # by process ID of the program: the same
 
 
 class Relay:
@@ -142,7 +145,7 @@ class Relay:
                 raise ValueError(f"unknown request {unknown!r}")
 
     async def _up(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Nodes first, then the segments that join them with other hosts, then their links."""
+        """Make a lab's nodes, then the segments to other hosts, then the links; return the lab server's answer."""
         pairs = [channel.pair() for _ in message["nodes"]]
         try:
             for number, (ours, _) in zip(message["numbers"], pairs, strict=True):
@@ -229,7 +232,7 @@ class Relay:
                 os.close(fd)
 
     def _opened(self, file: int, way: str) -> int:
-        """The end of a pipe that an agent gets for a file."""
+        """Return the end of a new pipe that the agent gets for a file; /dev/null if `way` is `none`."""
         if way == "none":
             return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         read, write = os.pipe2(os.O_CLOEXEC)
@@ -241,21 +244,21 @@ class Relay:
 
 
 def _seen(seen: PausesSeen | None, since: int) -> dict[str, Any]:
-    """Pauses that ended after a moment, as the command reads them (`SshLabs.seen`); empty where nothing sees them."""
+    """Return the pauses that ended after `since` (ns), for `SshLabs.seen`; {} if nothing watches for pauses."""
     if seen is None:
         return {}
     return {"until": seen.until, "pauses": [astuple(each) for each in seen.pauses if each.woke > since]}
 
 
 def say(message: Mapping[str, Any], data: bytes = b"") -> None:
-    """Write a frame to standard output, whole: the command reads as fast as the network is."""
+    """Write a whole frame to standard output. It blocks while the command reads slower."""
     frame = memoryview(frames.pack(message, data))
     while frame:
         frame = frame[os.write(1, frame) :]
 
 
 async def serve(facts: Facts, collect: Collect, held: Callable[[], AbstractContextManager[None]]) -> None:
-    """Be the relay of this host until the command that started it is gone; `held` keeps the host for it."""
+    """Be this host's relay until the command that started it is gone; `held` keeps other commands off the host."""
     os.write(1, frames.MARK)
     with contextlib.suppress(BrokenPipeError):
         try:
@@ -275,7 +278,7 @@ async def _serve(facts: Facts, collect: Collect) -> None:
 
 
 def _end_in_silence(relay: Relay) -> None:
-    """End this process when the command has not been heard for long: a connection that is lost ends by itself only much later."""
+    """Kill this process when no frame has come for `SILENCE` seconds: ssh notices a lost connection only much later."""
     while time.monotonic() - relay.heard < SILENCE:
         time.sleep(1.0)
     os.kill(os.getpid(), signal.SIGKILL)  # as after any kill, nothing is left

@@ -1,8 +1,8 @@
-"""Decides which interfaces join nodes with the middle node where these are on different hosts. Pure.
+"""Decides which interfaces join nodes with the middle node if these are on different hosts. Pure.
 
-Each end of a link that is on another host than the middle node has a network segment of its own between the two hosts: a VXLAN or a VLAN whose
-number no other one has. At one end it is the node's interface on the link, at the other the middle node's port for it; both are what
-`lab.server.veth` makes of a veth pair on one machine.
+Each node's end of a link gets a network segment of its own if the node is on another host than the middle node: a VXLAN
+or a VLAN with its own number. One end of the segment is the node's interface on the link, the other is the middle
+node's port to that node. On one machine, `lab.server.veth` makes both as a veth pair.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VXLAN_HEADERS = 50
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One end of a segment: an interface of a node on a host, and where the other end is."""
+    """One end of a segment: an interface of a node on a host, and the host of the other end."""
 
     node: str
     interface: str
@@ -29,15 +29,16 @@ class Segment:
     mac: str | None = None  # its Ethernet address; None: any
 
     def plain(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """Return it as a JSON object."""
         return asdict(self)
 
 
 def segments(
     links: Sequence[LinkSpec], hosts: Mapping[str, str], middle: str, middle_node: str, numbers: Iterator[int]
 ) -> dict[str, list[Segment]]:
-    """Return the ends of segments on each host; `hosts`: by node or router, its host; `middle`: the middle node's
-    host.
+    """Return, by host, the ends of segments there; a host without any is left out.
+
+    `hosts`: by node or router, its host. `middle`: the middle node's host. `numbers`: unused VXLAN or VLAN numbers.
     """
     found: dict[str, list[Segment]] = {}
     for place, spec in enumerate(links):

@@ -1,4 +1,4 @@
-"""Labs whose nodes are on the hosts of an inventory."""
+"""Makes labs whose nodes are on the hosts of an inventory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _AGAIN = 2.0  # seconds between two tries
 
 
 class SshLabs(Labs):
-    """Makes labs on the hosts of an inventory: each host has one connection, a relay and a lab server."""
+    """Makes labs on an inventory's hosts. Each host has one connection, to a relay that runs a lab server there."""
 
     here = False
 
@@ -94,14 +94,14 @@ class SshLabs(Labs):
         return pauses.PausesSeen(answer["until"] + shift, tuple(met))
 
     async def check(self) -> str | None:
-        """Have every host that was lost connected again, within bounds, and say why it was lost; LabError where that cannot be."""
+        """Reconnect lost hosts, and return why they were lost; None if none was. LabError if one is away for 120 s."""
         if not (lost := self._note_lost()):
             return None
         await asyncio.gather(*(self._reconnect(self._connections[name]) for name in lost))
         return "; ".join(why.message for why in lost.values())
 
     async def lost(self, lab: str) -> str | None:
-        """Return why a lab has ended unexpectedly: one of its hosts was lost, or does not answer in time; else None."""
+        """Return why a lab has ended: one of its hosts was lost, or does not answer within 10 s. None if it has not."""
         if lab not in self._gone:
             await asyncio.gather(*(self._connections[name].answers() for name in self._used.get(lab, ())))
             self._note_lost()
@@ -116,14 +116,19 @@ class SshLabs(Labs):
         return lost
 
     def placed(self, topology: Topology) -> Placement:
-        """Every node has all cores of its host; UsageError where there are more nodes than hosts may have."""
+        """Return a placement where each node has all its host's cores; UsageError if the hosts may not have so many."""
         node_hosts(topology.nodes, self.inventory.nodes)
         return Placement(dict.fromkeys(topology.nodes, ()), (), (), 0)
 
     async def born(
         self, lab: str, requests: Sequence[Mapping[str, Any]], links: Sequence[LinkSpec]
     ) -> tuple[dict[str, Node], dict[str, Any]]:
-        """The nodes of a lab on their hosts, joined by segments; LabError with the host that refuses something."""
+        """Make the nodes of a lab on their hosts, and join them by segments. Return them by name, and the relays'
+        answer.
+
+        LabError names the host that refuses something; UsageError if an MTU is too small, or the hosts may not have so
+        many nodes.
+        """
         await self.check()
         middle = self.inventory.middle
         *members, _ = requests
@@ -173,13 +178,16 @@ class SshLabs(Labs):
         return nodes, {"refused": refused, "timings": timings}
 
     async def counted(self, lab: str) -> dict[str, dict[str, int]]:
-        """Counters of the middle node by port."""
+        """Return the middle node's counters by port (see `port_counters.counters`)."""
         answer = await self._connections[self.inventory.middle.name].request("count", lab=lab)
         ports: dict[str, dict[str, int]] = answer["ports"]
         return ports
 
     async def ended(self, lab: str) -> float:
-        """End a lab on all its hosts; seconds until the slowest had ended its nodes. A host that was lost has ended them itself."""
+        """End a lab on all its hosts; return the seconds until the slowest had ended its nodes.
+
+        A host that was lost has ended its nodes itself.
+        """
         for known in (self._numbers, self._placed, self._shifts, self._made):
             known.pop(lab, None)
         there = [one for name in self._used.pop(lab, ()) if (one := self._connections[name]).lost is None]
@@ -187,16 +195,19 @@ class SshLabs(Labs):
         return max((float(each["timings"]["end"]) for each in answers if isinstance(each, dict)), default=0.0)
 
     async def facts(self, asked: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """What each host would measure a study with, by the host's name; the error of a host that lacks something."""
+        """Return what each host would measure a study with, by host. Raises the error of a host that lacks a part."""
         answers = await asyncio.gather(*(one.request("facts", asked=asked) for one in self._connections.values()))
         return {name: answer["facts"] for name, answer in zip(self._connections, answers, strict=True)}
 
     def hosts_of(self, lab: str) -> Mapping[str, str]:
-        """By node of a lab that is up, its routers and its middle node too: the name of its host."""
+        """Return the name of its host by node of a lab that is up; routers and the middle node are nodes here, too."""
         return dict(self._placed[lab])
 
     async def ask_hosts(self, lab: str, op: str, **fields: Any) -> dict[str, dict[str, Any] | LabError]:
-        """Send the request `op` about a lab to each of its hosts, and return the answers, or errors, by host. Each host also gets the offset of its nodes' CLOCK_MONOTONIC (`clock`, in seconds)."""
+        """Send the request `op` about a lab to each of its hosts, and return the answers, or errors, by host.
+
+        Each host also gets the offset of its nodes' CLOCK_MONOTONIC (`clock`, in seconds).
+        """
         hosts, shifts = self._used.get(lab, ()), self._shifts.get(lab, {})
         asked = (self._connections[name].request(op, lab=lab, clock=shifts[name] / 1e9, **fields) for name in hosts)
         found: dict[str, dict[str, Any] | LabError] = {}
@@ -207,7 +218,7 @@ class SshLabs(Labs):
         return found
 
     async def clocks(self, lab: str) -> dict[str, ClockOffset]:
-        """By node of a lab, its middle node too: its clocks, looked at now. CLOCK_MONOTONIC was set alike when the lab was made."""
+        """Look at the clocks, and return their offsets by node of a lab, the middle node included."""
         await self._look_at_clocks(lab)
         found = {}
         for node, host in self._placed.get(lab, {}).items():
@@ -221,12 +232,12 @@ class SshLabs(Labs):
         return {name: {"offset_us": each.realtime / 1e3, "error_us": each.error / 1e3} for name, each in known.items()}
 
     async def _look_at_clocks(self, lab: str) -> None:
-        """Look at the clocks of a lab's hosts; those of one that is lost meanwhile stay as they are known."""
+        """Look at the clocks of a lab's hosts; for a host that is lost meanwhile, the known offsets stay."""
         there = [self._connections[name] for name in self._used.get(lab, ())]
         await asyncio.gather(*(one.look_at_clock(one.clocks.burst) for one in there), return_exceptions=True)
 
     def abouts(self) -> dict[str, dict[str, Any]]:
-        """Return, by host, the facts that its relay gave at its start: versions, record, MTU."""
+        """Return the facts of each relay's start, by host: `tunnelmark` (version), `release`, `record`, `mtu`."""
         return {name: one.about for name, one in self._connections.items()}
 
     async def _connect(self, host: InventoryHost) -> None:
@@ -237,7 +248,7 @@ class SshLabs(Labs):
             raise unlike
 
     def _unlike(self, connection: HostConnection) -> LabError | None:
-        """Why a host may not take part: another version than ours, or, where it was lost, another kernel than it had before."""
+        """Return the error for a host with another version than ours, or another kernel than before; None if alike."""
         name = connection.host.name
         if (theirs := connection.about["tunnelmark"]) != tunnelmark.__version__:
             return LabError(
@@ -266,7 +277,7 @@ class SshLabs(Labs):
             await asyncio.sleep(_AGAIN)
 
     def _require_mtu(self, links: Sequence[LinkSpec], hosts: Mapping[str, str]) -> None:
-        """UsageError where packets of a link would not pass between two hosts whole."""
+        """Raise UsageError if packets of a link would not pass unfragmented between two hosts."""
         kind, wanted = self.inventory.network.kind, max(spec.mtu for spec in links)
         for name in dict.fromkeys([*hosts.values(), self.inventory.middle.name]):
             connection = self._connections[name]
@@ -278,7 +289,7 @@ class SshLabs(Labs):
                 )
 
     def _way(self, host: str, other: str) -> dict[str, Any]:
-        """How a segment goes from a host to another, for `interfaces.Wanted`."""
+        """Return how a segment goes from a host to another, as the fields that `interfaces.Wanted` has for it."""
         network, own = self.inventory.network, self._connections[host].host
         return {
             "kind": network.kind,
@@ -289,7 +300,7 @@ class SshLabs(Labs):
         }
 
     def _free_numbers(self) -> Iterator[int]:
-        """Numbers that no lab of ours has. The kernel may still be ending interfaces of those that were used last."""
+        """Yield numbers that no lab has, in turn: the last used ones may still be ending. LabError if none is left."""
         taken = {number for numbers in self._numbers.values() for number in numbers}
         first, last = self.inventory.network.numbers
         for _ in range(first, last + 1):

@@ -1,9 +1,9 @@
-"""Keeps a counted clock from jumping: in a guest that has nothing to do, a thread counts on.
+"""Keeps a counted clock from jumping while the guest idles: a thread then counts on.
 
-QEMU counts instructions and, when the guest idles, moves the clock to the guest's next timer at once. That is right while
-the guest waits for its own timers, and wrong while it waits for the host's files: every timeout in the guest has then passed
-before a program is read from the disk. A thread that runs when nothing else wants to (SCHED_IDLE, sched(7)) leaves no
-idle time, so that the clock goes on as the processor counts. Everything else is served before it, at once.
+QEMU counts instructions and, when the guest idles, moves the clock to the guest's next timer at once. That is right
+while the guest waits for its own timers, and wrong while it waits for the host's files: every timeout in the guest has
+then passed before a program is read from the disk. A thread that runs when nothing else wants to (SCHED_IDLE, sched(7))
+leaves no idle time, so that the clock goes on as the processor counts. All other work takes the core from it at once.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from tunnelmark.host.keep_awake import STANDING, Spent
 
 _NOPS = 18
 _LOOP = b"\x48\xff\x07" + _NOPS * b"\x90" + bytes((0xEB, 256 - (3 + _NOPS + 2)))
-"""inc qword [rdi], nops, jmp to the first. Software emulation runs them about as fast as the processor that they represent,
-so a guest's idle second takes about a second. The count says how many instructions were the loop's own."""
+"""The loop: inc qword [rdi], nops, and a jump to the first. The count says how many instructions the loop itself ran.
+
+Software emulation runs them about as fast as the processor that they represent, so a guest's idle second takes about a
+second."""
 
 _INSTRUCTIONS = 2 + _NOPS
 
@@ -30,12 +32,12 @@ _SOFTIRQ, _PRIORITY = "ksoftirqd", 1
 
 
 class ClockLoop:
-    """The thread on the guest's only core; what was billed to it and is not its own came in its place (`softirq.unbilled`)."""
+    """The thread on the guest's only core. It is also billed for work that ran in its place (`softirq.unbilled`)."""
 
-    groups: tuple[Path, ...] = ()  # it is in its process's
+    groups: tuple[Path, ...] = ()  # none of its own: it is in its process's control group
 
     def __init__(self, instruction_ns: int) -> None:
-        """Start it; it ends with its process and belongs to the process's own CPU time."""
+        """Start the thread; it ends with its process, and its CPU time is part of the process's."""
         self._each = _INSTRUCTIONS * instruction_ns / 1e9
         self._count = mmap.mmap(-1, mmap.PAGESIZE)
         thread = threading.Thread(target=_count, args=(self._count,), name="awake", daemon=True)
@@ -45,21 +47,21 @@ class ClockLoop:
         STANDING.append(self)
 
     def spent(self) -> Spent:
-        """What the loop used itself up to now, and what came in its place."""
+        """Return, for core 0, the CPU seconds that the loop used up to now, and those of other work in its place."""
         own = struct.unpack_from("@Q", self._count)[0] * self._each
         return {0: (own, self.in_process() - own)}
 
     def in_process(self) -> float:
-        """The CPU seconds that it was billed."""
+        """Return the CPU seconds that the kernel has billed the thread for."""
         return time.clock_gettime(self._clock)
 
 
 def forward_first() -> None:
-    """Have the kernel forward packets before any program runs, however many there are.
+    """Make the kernel forward packets before any program runs, however many packets there are.
 
-    Where packets are many the kernel leaves them to a thread of its own, which then takes turns of milliseconds with the
-    programs. On several cores that rarely shows; on a single one a shaper would let out its burst once a turn, 6 Mbit/s
-    in place of 100. With the least real-time priority the thread is served as interrupts are.
+    If there are many, the kernel leaves them to a thread of its own (ksoftirqd), which then takes turns of milliseconds
+    with the programs. On several cores that rarely shows; on a single one a shaper would let out one burst in each
+    turn, 6 Mbit/s in place of 100. With the least real-time priority, the thread runs as promptly as interrupts do.
     """
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended

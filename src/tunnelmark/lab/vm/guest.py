@@ -1,4 +1,4 @@
-"""Owns a running guest: boots it, runs commands in it, says what went wrong, and leaves nothing behind."""
+"""Owns a running guest (a virtual machine): boots it, runs commands in it, reports what went wrong, and removes it."""
 
 from __future__ import annotations
 
@@ -21,26 +21,28 @@ from tunnelmark.lab.node import Completed
 from tunnelmark.lab.vm import initramfs, kernel, kvm, qemu
 
 BOOT_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "overlay")
-"""What it takes to see the host's files. All else the guest's kernel loads when something asks for it."""
+"""The modules without which the guest cannot see the host's files. The guest's kernel loads all others on demand."""
 
 BUSYBOX = ("busybox-static",)
 """The Debian package of a busybox that needs no libraries."""
 
-_PATIENCE = 3.0  # seconds between asking a guest to end and ending it
-_TAIL = 15  # lines of the console in an error
+_PATIENCE = 3.0  # seconds between asking a guest to end and killing it
+_TAIL = 15  # lines of each log that an error shows
 _HASTE = 0.5  # seconds for the same when the task is cancelled
-_LOOK = 0.2  # seconds between two looks at what a command prints
+_LOOK = 0.2  # seconds between two looks at a command's output
 
 
 class Guest:
-    """A guest with a stock kernel, the host's files (read-only, under changes in memory) and one folder to write.
+    """A virtual machine with a stock kernel, the host's files (read-only, changes stay in memory) and one writable
+    folder.
 
     `async with Guest(share=folder) as machine: done = await machine.run(["tc", "-V"], timeout=10)`
 
-    `share` has the same path in the guest and on the host; left out, a temporary folder. `release` names the kernel
-    (`6.1.0-40-amd64`), empty: the distribution's current one. `modules` are loaded at boot, in addition to those that the
-    kernel finds by itself. The console goes to `console.log` in `logs`, a folder in the share; left out, the share itself.
-    `accelerator` is `kvm` or `tcg` once it runs; left out, what is found to work.
+    `share`: the writable folder, with the same path in the guest and on the host; None: a temporary folder.
+    `release`: the kernel (`6.1.0-40-amd64`); "": the distribution's current one.
+    `modules`: loaded at boot, in addition to those that the kernel loads by itself.
+    `logs`: a folder in the share for `console.log`; None: the share itself.
+    `accelerator`: `kvm` or `tcg`; None: `kvm` if it works here and the clock is not counted, else `tcg`.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class Guest:
 
     @property
     def console(self) -> Path:
-        """The file that gets what the guest's kernel says."""
+        """The file that gets the messages of the guest's kernel."""
         return self.logs / "console.log"
 
     async def __aenter__(self) -> Guest:
@@ -97,11 +99,12 @@ class Guest:
         cwd: Path | None = None,
         follow: Callable[[str], None] | None = None,
     ) -> Completed:
-        """Run a command as the guest's root and wait for its end; `timeout` in seconds of the host's clock.
+        """Run a command as the guest's root, and wait for its end, at most `timeout` seconds of the host's clock (None:
+        no limit).
 
-        Several may run at once. LabError when it takes longer (the guest is then ended, whatever it does) or when
-        the guest ends before the command does. An exit code other than 0 is not an error. `follow` gets what the command
-        prints on its standard output shortly after it is printed.
+        Several may run at once. LabError if it takes longer (then the whole guest is ended), or if the guest ends
+        before the command does. An exit code other than 0 is not an error. `follow` gets the command's standard output
+        piece by piece, shortly after it is printed.
         """
         if self._process is None or self._process.stdin is None:
             raise LabError("the virtual machine is not running", hint="use it as `async with Guest() as machine`")
@@ -169,7 +172,7 @@ class Guest:
             ) from None
 
     async def _listen(self) -> None:
-        """Take what the guest's agent says until QEMU ends; then report the end to all callers that still wait."""
+        """Handle the messages of the guest's agent until QEMU ends; all that still wait then get an error."""
         assert self._process is not None and self._process.stdout is not None and self._ready is not None
         while line := await self._process.stdout.readline():
             word, *rest = line.decode(errors="replace").split() or [""]
@@ -194,7 +197,7 @@ class Guest:
         )
 
     def _said(self) -> str:
-        """The end of the console and of QEMU's own words, for an error."""
+        """Return the last lines of QEMU's output and of the console, for an error; "" if there are none."""
         lines: list[str] = []
         for file in (self.logs / "qemu.log", self.console):
             if file.exists():
@@ -206,7 +209,7 @@ class Guest:
             self._process.send_signal(signal.SIGKILL)
 
     async def _end(self, patience: float = _PATIENCE) -> None:
-        """End the guest, politely first, and remove what is not a result."""
+        """End the guest: ask it to end, kill it after `patience` seconds, and remove all files but the results."""
         process, self._process = self._process, None
         try:
             if process is not None and process.returncode is None:
@@ -228,14 +231,14 @@ class Guest:
 
 
 def script(argv: Sequence[str], env: Mapping[str, str], cwd: Path) -> str:
-    """The shell script that runs a command with additions to its environment in a folder."""
+    """Return a shell script that runs a command in a folder, with additions to its environment."""
     lines = [f"export {name}={shlex.quote(value)}" for name, value in env.items()]
     return "\n".join([*lines, f"cd {shlex.quote(str(cwd))} || exit 125", f"exec {shlex.join(argv)}", ""])
 
 
 @contextlib.asynccontextmanager
 async def _following(file: Path, follow: Callable[[str], None] | None) -> AsyncIterator[None]:
-    """For the length of the block, and once more at its end, pass on what is appended to a file."""
+    """Pass on to `follow` what is appended to a file, during the block and once more at its end."""
     if follow is None:
         yield
         return
@@ -265,7 +268,10 @@ async def _following(file: Path, follow: Callable[[str], None] | None) -> AsyncI
 
 
 def busybox() -> bytes:
-    """A busybox that needs no libraries, for there are none before the host's files are mounted."""
+    """Return the content of a busybox that needs no libraries: the guest has none before it mounts the host's files.
+
+    MissingPart if this machine has none.
+    """
     path = find("busybox", BUSYBOX)
     content = Path(os.path.realpath(path)).read_bytes()
     if b"/ld-linux" in content:

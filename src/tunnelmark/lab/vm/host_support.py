@@ -1,4 +1,4 @@
-"""Looks at what this machine has for a virtual machine: QEMU, busybox, whether KVM works, kernels in the cache."""
+"""Finds out what this machine has for a virtual machine: QEMU, busybox, whether KVM works, kernels in the cache."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from tunnelmark.lab.vm import kvm as accelerate
 
 @dataclass(frozen=True, slots=True)
 class VmSupport:
-    """What this machine has for a guest. `qemu`: its version, "" if absent. `lacks`: what to install or use, "" if
-    nothing.
+    """What this machine has for a virtual machine. `qemu`: its version, "" if it is missing.
 
-    `kvm`: works; broken (the device is there, but guests do not run on it, or slowly); none. `kernels`: cached
-    releases.
+    `lacks`: what to install or to use instead, "" if nothing is missing. `kvm`: `works`; `broken` (/dev/kvm is there,
+    but guests do not run on it, or slowly); `none`. `kernels`: releases in the cache.
     """
 
     qemu: str
@@ -30,7 +29,7 @@ class VmSupport:
 
 
 def look() -> VmSupport:
-    """Look at this machine; a trial of KVM takes up to two seconds."""
+    """Return what this machine has. On an idle machine the trial of KVM takes less than a second."""
     try:
         found, lacks = version((qemu.PROGRAM, "--version"), r"version (\S+)", accelerate.PACKAGES), ""
     except MissingPart as missing:

@@ -1,4 +1,5 @@
-"""Owns the first file system of a guest: a newc archive with busybox, modules, and two scripts that are its init.
+"""Builds the first file system of a guest: a newc archive with busybox, modules, and two scripts that are its init.
+Pure.
 
 The format is that of cpio(5), "newc", which the kernel's own documentation (driver-api/early-userspace/buffer-format)
 asks for. It is written here so that no cpio is needed and the same input gives the same bytes.
@@ -18,7 +19,7 @@ CONTROL = "/dev/ttyS1"  # QEMU's second serial port
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file of the archive; a folder has no content and a mode that says so."""
+    """A file of the archive, or a folder: its mode says so, and it has no content."""
 
     path: str
     content: bytes = b""
@@ -26,7 +27,7 @@ class Entry:
 
 
 def archive(entries: Sequence[Entry]) -> bytes:
-    """The entries as a newc archive; a folder must come before what is in it."""
+    """Return the entries as a newc archive; a folder must come before its content."""
     parts = [_record(number, entry) for number, entry in enumerate(entries, 1)]
     return b"".join([*parts, _record(0, Entry("TRAILER!!!", mode=0))])
 
@@ -46,11 +47,11 @@ def _padded(data: bytes) -> bytes:
 def build(
     busybox: bytes, modules: Mapping[str, bytes], release: str, module_folder: str, share: str, commands: str
 ) -> bytes:
-    """The archive for one guest.
+    """Return the archive for one guest.
 
-    `modules` are loaded in their order. `module_folder` is the host's folder that holds the kernel's modules, as
-    `/lib/modules/RELEASE` does, and `share` the folder that the guest may write; both keep their path in the guest.
-    `commands` is the folder in the share from which the guest's agent takes its commands.
+    `modules` (content by file name) are loaded in their order. `module_folder` is the host's folder with the kernel's
+    modules, like `/lib/modules/RELEASE`; `share` is the folder that the guest may write. Both keep their path in the
+    guest. `commands` is the folder in the share from which the guest's agent takes its commands.
     """
     folders = ("bin", "modules", "proc", "sys", "dev", "host", "ram", "new")
     loads = "\n".join(f"insmod /modules/{name}" for name in modules)

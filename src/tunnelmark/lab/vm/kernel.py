@@ -1,4 +1,4 @@
-"""Owns the guest's kernel: Debian's package, fetched and unpacked into the user's cache, never installed."""
+"""Fetches the guest's kernel: Debian's package, unpacked into the user's cache, never installed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class Kernel:
     modules: Path
 
     def load(self, names: Iterable[str]) -> Mapping[str, bytes]:
-        """The modules `names` and what they need: file name -> content, uncompressed, in the order of loading.
+        """Return the modules `names` and all that they need: uncompressed content by file name, in the order of
+        loading.
 
         Raises MissingPart for a module that this kernel does not have.
         """
@@ -45,18 +46,19 @@ class Kernel:
 
 
 def cache_folder() -> Path:
-    """Where kernels are kept: `tunnelmark/kernels` in the user's cache (XDG_CACHE_HOME)."""
+    """Return the folder of kernels: `tunnelmark/kernels` in the user's cache (XDG_CACHE_HOME)."""
     return paths.cache("kernels")
 
 
 def cached(cache: Path | None = None) -> tuple[str, ...]:
-    """The releases that are in the cache, in alphabetical order."""
+    """Return the releases that are in the cache, in alphabetical order."""
     folder = cache or cache_folder()
     return tuple(sorted(path.name for path in folder.glob("[!.]*") if path.is_dir()))
 
 
 async def fetch(release: str = "", cache: Path | None = None) -> Kernel:
-    """The kernel of that release (`6.1.0-40-amd64`), or the distribution's current one, from the cache or the archive.
+    """Return the kernel of a release (`6.1.0-40-amd64`; "": the distribution's current one), from the cache or the
+    archive.
 
     Raises MissingPart if it is not cached and apt cannot fetch it, or if this machine is not x86_64.
     """
@@ -79,12 +81,12 @@ async def fetch(release: str = "", cache: Path | None = None) -> Kernel:
 
 
 async def current() -> str:
-    """The release of the distribution's current kernel; MissingPart where apt does not know it."""
+    """Return the release of the distribution's current kernel; MissingPart if apt does not know it."""
     return _release(await _output(["apt-cache", "depends", _META]))
 
 
 def _release(depends: str) -> str:
-    """The release in what `apt-cache depends` says of the package that names the current kernel."""
+    """Return the release in the output of `apt-cache depends` for the package that names the current kernel."""
     found = re.search(r"Depends: linux-image-(\d\S+)", depends)
     if found is None:
         raise MissingPart(f"apt knows no package {_META}", hint="run apt-get update; Debian and its kin have it")
@@ -92,7 +94,7 @@ def _release(depends: str) -> str:
 
 
 async def _fetch(release: str, cache: Path, folder: Path) -> None:
-    """Download, unpack and index, in a folder next to the final one; it is renamed when all is well."""
+    """Download, unpack and index a kernel in a temporary folder, which gets its final name when all is well."""
     work = Path(tempfile.mkdtemp(prefix=".fetch-", dir=cache))
     try:
         # Root's cache is not open to apt's own user, which it would otherwise complain about.
@@ -115,7 +117,7 @@ _PACKAGES = {"apt-cache": ["apt"], "apt-get": ["apt"], "dpkg-deb": ["dpkg"], "bu
 
 
 async def _output(argv: Sequence[str], cwd: Path | None = None) -> str:
-    """What a command prints; MissingPart when it fails or takes too long."""
+    """Return what a command prints; MissingPart if it fails or takes too long."""
     process = await asyncio.create_subprocess_exec(
         find(argv[0], _PACKAGES[argv[0]]),
         *argv[1:],
@@ -143,6 +145,6 @@ async def _output(argv: Sequence[str], cwd: Path | None = None) -> str:
 
 
 def _uncompressed(module: Path) -> bytes:
-    """A module's content; found under its name or, as Debian 13 ships it, compressed."""
+    """Return a module's content, uncompressed: Debian 13 ships modules as .xz."""
     content = module.read_bytes()
     return lzma.decompress(content) if module.suffix == ".xz" else content

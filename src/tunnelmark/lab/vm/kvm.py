@@ -1,7 +1,7 @@
-"""Finds out by a quick trial whether KVM really runs guests here: /dev/kvm alone proves nothing inside a guest.
+"""Finds out by a quick trial whether KVM really runs guests here: that /dev/kvm exists proves nothing inside a guest.
 
-Where a hypervisor emulates it for a guest that is itself one, each step out of the guest may cost so much that a boot sector takes
-twenty times as long as in software emulation, and a kernel gets nowhere. So KVM works where it is about as fast as emulation at least.
+Where a hypervisor emulates KVM for its guest, each exit of the inner guest may cost so much that a boot sector takes
+twenty times as long as in software emulation, and a kernel gets nowhere. So KVM must not take much longer (`_SLOWER`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tunnelmark.lab.vm.qemu import PROGRAM, Accelerator
 PACKAGES = ("qemu-system-x86",)
 _PATIENCE = 10.0  # seconds; software emulation needs 0.1
 _SLOWER = 4.0
-"""As many times the time of software emulation KVM may take. Starting QEMU is most of both where KVM works, and on a machine
-whose hypervisor emulates it, it took 2.3 s against 0.1 s."""
+"""How many times as long as software emulation KVM may take. Where KVM works, starting QEMU is most of both times; on a
+machine whose hypervisor emulates KVM, it took 2.3 s against 0.1 s."""
 
 _PORT, _VALUE = 0xF4, 0x2A
 # mov dx, _PORT; mov al, _VALUE; out dx, al; hlt -- and the mark of a boot sector at its end
@@ -28,7 +28,7 @@ _EXIT = _VALUE << 1 | 1  # what isa-debug-exit makes of it
 
 
 async def choose() -> Accelerator:
-    """`kvm` if it works, else `tcg`. Raises MissingPart without QEMU."""
+    """Return `kvm` if it works, else `tcg`. Raises MissingPart if /dev/kvm can be used but QEMU is not installed."""
     return "kvm" if os.access("/dev/kvm", os.R_OK | os.W_OK) and await works() else "tcg"
 
 
@@ -43,7 +43,7 @@ async def works() -> bool:
 
 
 async def sector_time(accelerator: Accelerator, most: float = _PATIENCE) -> float | None:
-    """Seconds until a boot sector has run to its end; None where it does not within `most`."""
+    """Return the seconds until a boot sector has run to its end; None if it fails, or takes more than `most` s."""
     program = find(PROGRAM, PACKAGES)
     with tempfile.TemporaryDirectory(prefix="tunnelmark-vm-") as folder:
         disk = Path(folder) / "disk"

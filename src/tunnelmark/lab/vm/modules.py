@@ -1,4 +1,4 @@
-"""Owns the order in which a kernel's modules are loaded, as modules.dep(5) states it."""
+"""Puts a kernel's modules in the order in which they are loaded, by its modules.dep(5). Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import PurePosixPath
 from tunnelmark.errors import MissingPart
 
 Dependencies = Mapping[str, tuple[str, ...]]
-"""Path of a module in its kernel's folder -> paths of what it needs."""
+"""By path of a module in its kernel's folder: the paths of the modules that it needs."""
 
 
 def parse(text: str) -> Dependencies:
-    """Read a modules.dep, whether kmod or busybox wrote it."""
+    """Return the content of a modules.dep, written by kmod or by busybox."""
     found = {}
     for line in text.splitlines():
         path, colon, needs = line.partition(":")
@@ -22,16 +22,17 @@ def parse(text: str) -> Dependencies:
 
 
 def name(path: str) -> str:
-    """The name under which a module is asked for: `kernel/net/x-y.ko.xz` is `x_y`."""
+    """Return the name by which a module is loaded: `x_y` for `kernel/net/x-y.ko.xz`."""
     return PurePosixPath(path).name.split(".", 1)[0].replace("-", "_")
 
 
 def closure(names: Iterable[str], dependencies: Dependencies, builtin: Iterable[str] = ()) -> list[str]:
-    """Paths of these modules and all that they need, each once, after what it needs itself.
+    """Return the paths of the modules `names` and of all that they need. Each comes once, after those that it needs
+    itself.
 
-    `builtin` are paths of modules that the kernel has inside (modules.builtin); they need no loading.
-    The order within a line of modules.dep differs between kmod and busybox, so it is not relied on.
-    Raises MissingPart for a module that the kernel does not have.
+    `builtin` are paths of modules that the kernel has inside (modules.builtin); they need no loading. The order within
+    a line of modules.dep differs between kmod and busybox, so it is not relied on. Raises MissingPart for a module that
+    the kernel does not have.
     """
     paths = {name(path): path for path in dependencies}
     inside = {name(path) for path in builtin}

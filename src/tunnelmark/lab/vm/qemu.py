@@ -1,4 +1,4 @@
-"""Owns QEMU's command line: the machine that a guest sees, stated as data."""
+"""Builds QEMU's command line from a description of the machine that a guest sees. Pure."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _EMULATED_CPU = "Nehalem,+rdrand"
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What the guest is to have.
+    """The machine that a guest sees. `memory` is in MiB; up to half of it can hold files.
 
-    `memory` in MiB; half of it can be files. `virtual_clock` makes the guest's clock count its own instructions
-    (`instruction_ns` nanoseconds each, a power of two) and jump over idle time: what happens in the guest then
-    takes the same time in the guest, however busy the host is. It takes one core and software emulation.
+    `virtual_clock` makes the guest's clock count its own instructions (`instruction_ns` nanoseconds each, a power of
+    two) and jump over idle time. What happens in the guest then takes the same time in the guest, however busy the host
+    is. It allows only one core, and only software emulation.
     """
 
     cores: int = 2
@@ -53,9 +53,10 @@ class Hardware:
 def command_line(
     hardware: Hardware, accelerator: Accelerator, *, kernel: Path, initramfs: Path, share: Path, console: Path
 ) -> list[str]:
-    """QEMU's arguments; its standard input and output are the guest's second serial port, `console` gets the first.
+    """Return QEMU's command, its name first. QEMU's standard input and output are the guest's second serial port.
 
-    Raises UsageError for a path with a comma, which QEMU's options cannot hold.
+    The first serial port goes to the file `console`. UsageError for a path with a comma, which QEMU's options cannot
+    hold.
     """
     for path in (share, console):
         if "," in str(path):
@@ -74,7 +75,7 @@ def command_line(
 
 
 def kernel_command_line(hardware: Hardware) -> str:
-    """The command line of a guest's kernel: the first serial port is the console, a panic ends the guest, and mitigations are off, because the guest holds no secrets."""
+    """Return the kernel's command line: console on the first serial port, end at a panic, mitigations off."""
     words = ["console=ttyS0", "quiet", "panic=-1", "mitigations=off"]
     if hardware.virtual_clock:
         # The kernel would otherwise find that the counted clock and the emulated timer chip disagree.
