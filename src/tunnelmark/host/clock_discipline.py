@@ -17,7 +17,7 @@ _TIME_ERROR = 5  # <linux/timex.h>: the clock is not synchronized
 
 
 class _Timex(ctypes.Structure):
-    """struct timex of <linux/timex.h> as far as it is read here, and room for the rest (208 bytes in all)."""
+    """The fields of struct timex (<linux/timex.h>) that are read here, and room for the rest (208 bytes in all)."""
 
     _fields_ = (
         ("modes", ctypes.c_uint),

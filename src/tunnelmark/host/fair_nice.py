@@ -1,9 +1,9 @@
-"""Finds the nice value that weighs the same as a lab on a core; kernel threads get it while a lab is up
-(`kernel_threads`).
+"""Finds the nice value that gives a thread the weight of a lab on a core; kernel threads get it (`kernel_threads`).
 
-A host gives a thread of the kernel the weight of a program, so it gets half of a core next to one busy program. A lab's programs
-are in a control group of the largest weight, so that other work does not take their cores. The kernel divides a group's weight
-among the cores on which it is busy (`calc_group_shares`, kernel/sched/fair.c), mostly those of the path's two ends.
+A host gives a thread of the kernel the weight of a program, so it gets half of a core next to one busy program. A lab's
+programs are in a control group of the largest weight, so that other work does not take their cores. The kernel divides
+a group's weight among the cores on which it is busy (`calc_group_shares`, kernel/sched/fair.c), mostly those of the
+path's two ends.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ WEIGHTS = (
     *(88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916),
     *(9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991, 1586, 1277, 1024),
 )
-"""What a program of nice -20, -19 ... 0 weighs (`sched_prio_to_weight`, kernel/sched/core.c)."""
+"""The CPU weights of nice -20, -19 ... 0 (`sched_prio_to_weight`, kernel/sched/core.c)."""
 
 BUSY = 2
-"""Cores on which a lab is busy: those of the path's ends."""
+"""The number of cores on which a lab is busy: those of the path's two ends."""
 
 _AUTOGROUP = (
-    29154  # of a session of nice -15 (`lab.server.server.HIGHEST_AUTOGROUP`), the way where there is no CPU controller
+    29154  # the weight of a session of nice -15 (`lab.server.server.HIGHEST_AUTOGROUP`), used without a CPU controller
 )
 _V2_UNIT = 10.24  # a v2 group of cpu.weight 100 weighs 1024 (`sched_weight_from_cgroup`)
 
 
 def nice_of(weight: float) -> int:
-    """The nice value from -20 to 0 whose weight is nearest to `weight`, by ratio."""
+    """Return the nice value from -20 to 0 whose weight is nearest to `weight`, by ratio."""
     return min(range(-20, 1), key=lambda nice: abs(math.log(WEIGHTS[nice + 20] / max(weight, 1.0))))
 
 
 def weight_of(hierarchies: Hierarchies) -> float:
-    """The weight of all labs of a command, compared with that of the kernel's threads on a core.
+    """Return the weight of all labs of a command on one busy core, to compare with that of the kernel's threads there.
 
-    That is the weight of their group, or of the first of the groups above it, because the kernel's threads are in none.
+    It is the weight of their group, or of the topmost group above it, because the kernel's threads are in no group.
     """
     cpu, mount = hierarchies.cpu, hierarchies.cpu_mount
     if cpu is None or mount is None:

@@ -1,7 +1,8 @@
-"""Reads what tells this machine, as it is set up now, from another one: processor, host, kernel, settings, boot.
+"""Reads what distinguishes this machine, as it is set up now, from others: processor, host, kernel, settings, boot.
 
-Everything is read without root, from /proc and /sys; what a kernel does not say is left empty. The processor's model name
-is not enough: hosts of virtual machines give the same name to generations that differ in speed by a factor of two.
+Everything is read without root, from /proc and /sys; a field that the kernel does not state is empty. The processor's
+model name is not enough: hosts of virtual machines give the same name to generations that differ in speed by a factor
+of two.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _APPLICATION = b"tunnelmark"
-"""What a machine's id is hashed with: machine-id(5) asks not to hand the id itself out."""
+"""The key of the hash of a machine's id: machine-id(5) asks not to publish the id itself."""
 
 
 _COARSE = 6  # CLOCK_MONOTONIC_COARSE in <linux/time.h>, which the module time does not name
@@ -27,7 +28,8 @@ _COARSE = 6  # CLOCK_MONOTONIC_COARSE in <linux/time.h>, which the module time d
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """One processor: what CPUID says of it, and `mhz`, its highest frequency (or that of its clock; 0: not said).
+    """One processor, as CPUID describes it. `mhz`: its highest frequency, else that of its clock; 0 if neither is
+    known.
 
     `flags_hash` is a hash of the list of flags, so that two lists can be compared by eye.
     """
@@ -72,9 +74,10 @@ class Fingerprint:
 
 
 def look(root: Path = Path("/"), *, guest: bool = False) -> Fingerprint:
-    """The fingerprint of this machine; `root` holds other /proc, /sys and /etc for a test.
+    """Return the fingerprint of this machine. `root`: the folder of /proc, /sys and /etc; tests use another one.
 
-    A `guest` is one of our virtual machines, which boots for each run: its boot time and the frequency that it reports are left out.
+    `guest`: this is one of our virtual machines, which boots for each run; then its boot, identity and frequency are
+    left out.
     """
     live = root == Path("/")
     sys = root / "sys/devices/system"
@@ -104,12 +107,12 @@ def look(root: Path = Path("/"), *, guest: bool = False) -> Fingerprint:
 
 
 def siblings(root: Path = Path("/")) -> tuple[frozenset[int], ...]:
-    """The groups of cores that share a physical one, each as a set."""
+    """Return the groups of cores (logical ones) that share a physical core; () if none do."""
     return tuple(frozenset(_cores(group)) for group in _siblings(root / "sys/devices/system/cpu"))
 
 
 def _cores(listed: str) -> Iterator[int]:
-    """The cores of a list as the kernel writes it: `0,4` or `0-1`."""
+    """Yield the cores of a list as the kernel writes it: `0,4` or `0-1`."""
     for part in listed.split(","):
         first, _, last = part.partition("-")
         yield from range(int(first), int(last or first) + 1)
@@ -140,13 +143,13 @@ def _cpu(said: Mapping[str, str], place: Path, *, with_mhz: bool) -> Cpu:
 
 
 def _siblings(place: Path) -> tuple[str, ...]:
-    """Groups of cores that share a physical one, as the kernel lists them; none where no core shares."""
+    """Return the groups of cores that share a physical one, as the kernel lists them; () if none do."""
     groups = {_read(path).strip() for path in place.glob("cpu[0-9]*/topology/thread_siblings_list")}
     return tuple(sorted(group for group in groups if not group.isdigit() and group))
 
 
 def _hypervisor(root: Path, live: bool) -> str:
-    """Who the processor says that it runs under. CPUID has it, which lscpu(1) asks; the kernel tells of Xen alone."""
+    """Return the hypervisor that the processor reports; "" if none. lscpu(1) reads it from CPUID, /sys only has Xen."""
     said = _read(root / "sys/hypervisor/type").strip()
     if said or not live:
         return said
@@ -170,7 +173,7 @@ def _config(root: Path) -> str:
 
 
 def _hz(config: str, live: bool) -> int:
-    """Ticks a second: as configured, else as the coarse clock steps, which is one tick (clock_getres(2))."""
+    """Return the kernel's ticks per second: as configured, else by the coarse clock's resolution, which is a tick."""
     stated = _first(r"^CONFIG_HZ=(\d+)$", config)
     if stated:
         return int(stated)
@@ -178,7 +181,7 @@ def _hz(config: str, live: bool) -> int:
 
 
 def _preemption(root: Path, config: str) -> str:
-    """The model of preemption: as it is now, else as the command line asks, else as the kernel was built."""
+    """Return the kernel's preemption model: the current one, else that of the command line, else the built-in one."""
     chosen = _first(r"\((\w+)\)", _read(root / "sys/kernel/debug/sched/preempt"))
     asked = _first(r"\bpreempt=(\w+)", _read(root / "proc/cmdline"))
     if chosen or asked:
@@ -191,7 +194,7 @@ def _preemption(root: Path, config: str) -> str:
 
 
 def _asked(cpu: Path) -> dict[str, str]:
-    """Settings of the frequency besides its governor, where the driver has them."""
+    """Return the settings of the frequency besides its governor, by name, as far as the driver has them."""
     places = {
         "driver": "cpu0/cpufreq/scaling_driver",
         "boost": "cpufreq/boost",

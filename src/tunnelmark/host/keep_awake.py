@@ -1,9 +1,10 @@
-"""Keeps the machine's cores awake while a lab is up: a loop of idle class on each, which gives way to everything else.
+"""Keeps the machine's cores awake while a lab is up: a loop of idle class on each, which gives way to all other work.
 
-A virtual core that idles is taken off its host's core, and waking it takes up to milliseconds, by which the links' packets
-are then late. The loop (`tunnelmark-cores awake`, crates/cores) leaves no idle time. It ends with the lab server. Its time is
-billed to no one else: it has control groups of its own, and counts in shared memory what it used itself. What the kernel
-bills to it beyond that is interrupts and softirq work that came in its place, as on an idle core (`softirq.unbilled`).
+A virtual core that idles is taken off its host's core, and waking it takes up to milliseconds, by which the links'
+packets are then late. The loop (`tunnelmark-cores awake`, crates/cores) leaves no idle time. It ends with the lab
+server. Its time is not billed to other work: it has control groups of its own, and counts in shared memory the time
+that it used itself. The rest of the time that the kernel bills to it was spent on interrupts and softirq work in its
+place, as on an idle core (`softirq.unbilled`).
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ VARIABLE = "TUNNELMARK_LET_CORES_SLEEP"
 """Environment variable: if it is not empty, cores are not kept awake. `--let-cores-sleep` sets it."""
 
 COUNTED = "TUNNELMARK_COUNTED_CLOCK"
-"""Environment variable: if it is not empty, this is a guest whose clock counts instructions (`vm.awake`)."""
+"""Environment variable: not empty if this is a guest whose clock counts instructions (`lab.vm.clock_keepalive`)."""
 
 SUFFIX = "-awake-"
-"""What the name of a loop's control group has between that of its command's lab and the number of its core."""
+"""The part of the name of a loop's control group between the name of its command's lab and the number of its core."""
 
 _STRIDE = 64  # bytes between the counts of two cores (crates/cores/src/awake.rs)
 _LEAST_SHARES = "2"  # cpu.shares of a v1 group, at the least; cpu.weight of v2 begins at 1
@@ -57,7 +58,7 @@ def unwanted() -> str | None:
 
 
 def _limited(cpu: Path) -> bool:
-    """Whether the first group of a hierarchy has a CPU quota: in a container it is the container's own."""
+    """Return whether the first group of a hierarchy has a CPU quota: in a container it is the container's own."""
     for name, free in (("cpu.max", "max"), ("cpu.cfs_quota_us", "-1")):
         with contextlib.suppress(OSError):
             return (cpu / name).read_text().split()[0] != free
@@ -65,14 +66,17 @@ def _limited(cpu: Path) -> bool:
 
 
 class LoopGroups:
-    """The control groups in which a command's loops run. They are next to those of its lab, not below: a group below has a part
-    in the weight of the group above it, whatever the class of its tasks.
+    """The control groups in which a command's loops run.
 
-    Each core has groups of its own. The weight of a group is split between cores by what it has on each, and the scheduler takes what is
-    left for at least 2 when it averages virtual times (`scale_load_down`, kernel/sched/sched.h), but not when it lets the group's
-    advance. With one group for two loops, the weight on a core was 0.008 at times, a run of 4 ms put it half a million
-    milliseconds ahead, the average a second, and a lab's group that woke began there: a hog of normal priority, a second behind,
-    was served first for all that time, whatever the lab's weight (Linux 6.18, seen in sched/debug).
+    They are next to those of its lab, not below: a group below has a part in the weight of the group above it, whatever
+    the class of its tasks.
+
+    Each core has groups of its own. The weight of a group is split between cores by what it has on each. The scheduler
+    takes the rest as at least 2 when it averages virtual times (`scale_load_down`, kernel/sched/sched.h), but not when
+    it lets the group's advance. With one group for two loops, the weight on a core was 0.008 at times, a run of 4 ms
+    put it half a million milliseconds ahead, the average a second, and a lab's group that woke began there: a hog of
+    normal priority, a second behind, was served first for all that time, whatever the lab's weight (Linux 6.18, seen in
+    sched/debug).
     """
 
     def __init__(self, hierarchies: Hierarchies, name: str, cores: Iterable[int]) -> None:
@@ -85,7 +89,7 @@ class LoopGroups:
         return sorted(mount / f"{self._name}{SUFFIX}{core}" for mount in mounts if mount)
 
     def create(self) -> None:
-        """Make the groups, idle as a whole (`cpu.idle`, Linux 5.15) or of the least weight; OSError if it is refused."""
+        """Make the groups, idle as a whole (`cpu.idle`, Linux 5.15) or of least weight; OSError if that is refused."""
         for folder in self.folders:
             folder.mkdir()
             if (folder / "cpu.idle").exists():
@@ -96,9 +100,11 @@ class LoopGroups:
                 (folder / "cpu.shares").write_text(_LEAST_SHARES)
 
     def join(self, core: int) -> None:
-        """Move the calling process to a core and into its groups; where there is no CPU controller, into a session of the least weight.
+        """Move the calling process to a core and into its groups; without a CPU controller, into a session of least
+        weight.
 
-        It gets idle class before that: in a group of idle class it might wait for the processor for long, and not be of that class meanwhile.
+        It gets idle class first: in a group of idle class it might wait long for the processor, and would not have that
+        class meanwhile.
         """
         os.sched_setaffinity(0, {core})
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
@@ -116,7 +122,7 @@ class LoopGroups:
 
     @property
     def unified(self) -> tuple[Path, ...]:
-        """The groups in the v2 hierarchy, if there is one."""
+        """The groups in the v2 hierarchy; () without cgroup v2."""
         return tuple(folder for folder in self.folders if folder.parent == self._hierarchies.unified)
 
 
@@ -147,19 +153,19 @@ def begin(place: LoopGroups, cores: set[int], fd: int) -> list[int]:
 
 
 class KeepAwake(Protocol):
-    """Loops that keep cores awake, seen from the command; `groups` are theirs in the v2 hierarchy, if they have some."""
+    """Loops that keep cores awake, seen from the command. `groups`: theirs in the v2 hierarchy, () if none."""
 
     groups: tuple[Path, ...]
 
     def spent(self) -> Spent:
-        """CPU seconds that the loop of each core has used, and that other work took in its place."""
+        """Return the CPU seconds of each core's loop up to now: its own, and those of other work in its place."""
 
     def in_process(self) -> float:
-        """The CPU seconds of those that are threads of this process, all that they were billed."""
+        """Return the CPU seconds that loops which are threads of this process were billed; 0 if none are."""
 
 
 class Loops:
-    """The loops of this command, each a process: what they used."""
+    """The loops of this command's lab server, each a process of its own."""
 
     def __init__(self, fd: int, place: LoopGroups) -> None:
         self._counts = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
@@ -167,7 +173,10 @@ class Loops:
         self._clocks: dict[int, int] = {}
 
     def spent(self) -> Spent:
-        """CPU seconds that the loop of each core has used, and that other work took in its place; empty where there is no cgroup v2 to read them from."""
+        """Return the CPU seconds of each core's loop up to now: its own, and those of other work in its place.
+
+        {} without cgroup v2, by which the loops' processes are found.
+        """
         found: Spent = {}
         for core, clock in self._of_cores().items():
             with contextlib.suppress(OSError):  # it has ended
@@ -176,7 +185,7 @@ class Loops:
         return found
 
     def _of_cores(self) -> dict[int, int]:
-        """The clock of the CPU time of each core's loop (`CPUCLOCK_SCHED` of its process, include/linux/posix-timers.h)."""
+        """Return the CPU-time clock of each core's loop (`CPUCLOCK_SCHED`, include/linux/posix-timers.h)."""
         for group in self.groups:
             core = int(group.name.rpartition("-")[2])
             with contextlib.suppress(OSError):
@@ -185,26 +194,26 @@ class Loops:
         return self._clocks
 
     def in_process(self) -> float:
-        """CPU seconds of loops inside this process: none, as loops are processes of their own."""
+        """Return 0: these loops are processes of their own, so none is inside this process."""
         return 0.0
 
     def close(self) -> None:
-        """Let go of the loops, which end with their lab server."""
+        """Stop reading the loops, which end with their lab server."""
         self._counts.close()
         STANDING.remove(self)
 
 
 STANDING: list[KeepAwake] = []
-"""The loops of this process's lab servers, mostly one; and in a guest with a counted clock its own (`vm.awake`)."""
+"""The loops of this process's lab servers, mostly one set; in a guest with a counted clock, its own loop."""
 
 
 def process_seconds() -> float:
-    """CPU seconds that this process has used, without loops that are threads of it."""
+    """Return the CPU seconds that this process has used, without loops that are threads of it."""
     return time.process_time() - sum(loops.in_process() for loops in STANDING)
 
 
 def interrupted() -> dict[int, float]:
-    """Seconds by core that interrupts and softirq work took in place of this command's loops, up to now."""
+    """Return, by core, the seconds up to now that interrupts and softirq work took in place of this command's loops."""
     found: dict[int, float] = {}
     for loops in STANDING:
         for core, (_, instead) in loops.spent().items():
@@ -213,9 +222,10 @@ def interrupted() -> dict[int, float]:
 
 
 def own_seconds() -> float:
-    """CPU seconds that loops of any command on this machine used up to now; only a difference has a meaning.
+    """Return the CPU seconds that loops of any command on this machine used; only a difference of two calls has a
+    meaning.
 
-    For other commands' loops this includes what came in their place, which is billed to no one else.
+    For other commands' loops this includes the work in their place, which is billed to no other process.
     """
     mine = {group for loops in STANDING for group in loops.groups}
     unified = find().unified
@@ -227,4 +237,4 @@ def own_seconds() -> float:
 
 
 _OTHERS: dict[Path, float] = {}
-"""What other commands' loops had used when they were seen last; kept when they are gone, or a difference would fall."""
+"""By group of another command's loop: CPU seconds when last seen; kept when it is gone, or a sum would fall."""

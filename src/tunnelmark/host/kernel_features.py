@@ -1,8 +1,8 @@
-"""Tries what a lab needs from the kernel, in a process of its own that leaves every namespace first.
+"""Tests what a lab needs from the kernel, in a process of its own that leaves every namespace first.
 
-Started as `python -m tunnelmark.host.kernel_features`, with `AS_USER` as a user who is not root, in a user namespace; prints a JSON object with the outcome of each probe: the
-empty text when it works, otherwise why it does not. The host's network is never touched, for the
-process has left it before the first probe, and what the probes make goes with the process.
+Started as `python -m tunnelmark.host.kernel_features`; with `AS_USER` it runs as a user who is not root, in a user
+namespace. It prints a JSON object with the outcome of each probe: "" if it works, else why it does not. The host's
+network is never touched: the process leaves it before the first probe, and what the probes make ends with the process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NAMES = (
     *("namespaces", "user", "tun", "tun-tso", "tun-uso", "veth", "mirred", *QDISCS, "wireguard", "vxlan", "geneve"),
     *("perf", "perf-cycles", "real-time", "cubic-sysctl", "cubic-bpf", "cgroup"),
 )
-"""Every probe, in the order in which they are reported."""
+"""The names of all probes, in the order in which they are reported."""
 
 AS_USER = "--as-user"
 _NOBODY = 65534
@@ -86,7 +86,7 @@ def require(names: Iterable[str]) -> None:
 
 
 def main() -> None:
-    """The child: its own child is the first process of a PID namespace and runs the probes."""
+    """Run the probes in a child process, the first of a PID namespace, and print the outcome as JSON."""
     hierarchies = cgroups.find()
     group = f"tunnelmark-{os.getpid()}-probe"  # so named, `linux.cgroups.sweep` removes it should we be killed
     outcome = dict.fromkeys(NAMES, "not tried: no namespaces")
@@ -112,7 +112,7 @@ def main() -> None:
 
 
 def _become_user() -> None:
-    """Give up all rights on this machine, and be root in a user namespace of one's own; OSError where that is refused."""
+    """Give up all rights on this machine, and become root of a new user namespace; OSError if that is refused."""
     import pyroute2  # noqa: F401  # its files may be closed to that user
 
     if os.geteuid() == 0:
@@ -164,7 +164,7 @@ def _private_mounts() -> None:
 
 
 def _tun(offloads: int = 0) -> None:
-    """A TUN device; with `offloads` it also takes packets that are to be cut into smaller ones."""
+    """Make a TUN device; with `offloads` it also takes super-packets, which are to be cut into smaller ones."""
     flags = _IFF_TUN_NO_PI | (_IFF_VNET_HDR if offloads else 0)
     tun = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -176,7 +176,7 @@ def _tun(offloads: int = 0) -> None:
 
 
 def _user_namespace() -> None:
-    """A user namespace, in a child: who enters one does not come back."""
+    """Make a user namespace, in a child: a process that enters one cannot come back."""
     child = os.fork()
     if child == 0:
         code = 1
@@ -198,7 +198,7 @@ def _real_time() -> None:
 
 
 def _counter(kind: int, config: int) -> None:
-    """Count something of this process, perf_event_open(2)."""
+    """Count an event of this process with perf_event_open(2)."""
     number = _SYS_PERF_EVENT_OPEN.get(platform.machine())
     if number is None:
         raise OSError(38, f"perf_event_open(2) has no known number on {platform.machine()}")
@@ -220,7 +220,7 @@ def _link(kind: str, **more: object) -> None:
 
 
 def _mirred() -> None:
-    """Copying from port to port as `veth` does it: ingress, u32, mirred."""
+    """Copy packets from port to port as `veth` does it: ingress, u32, mirred."""
     from pyroute2 import IPRoute
 
     with IPRoute() as route:
@@ -246,7 +246,7 @@ def _cubic_by_sysctl() -> None:
 
 
 def _group(unified: Path, name: str) -> dict[str, str]:
-    """A group that can be made and accounts CPU, and a BPF program on it that sets CUBIC."""
+    """Try to make a group that accounts CPU, and to attach a BPF program that sets CUBIC; return both outcomes."""
     group = unified / name
     outcome = {"cgroup": _try(group.mkdir)}
     if outcome["cgroup"]:

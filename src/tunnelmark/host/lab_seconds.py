@@ -1,4 +1,4 @@
-"""How much CPU time a lab's nodes have used on this machine."""
+"""Reads how much CPU time a lab's nodes have used on this machine."""
 
 from __future__ import annotations
 

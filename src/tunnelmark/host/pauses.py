@@ -1,8 +1,9 @@
-"""Says when the machine itself paused: clocks of the highest priority on each core see how late they wake.
+"""Detects when the machine itself paused: a clock of the highest priority on each core measures how late it wakes.
 
 A host may take a virtual machine's cores away for tens of milliseconds at any moment, and no priority helps. A clock
-(`tunnelmark-cores watch`, crates/cores) sleeps about 2 ms and costs less than 1 % of its core. If it wakes more than 0.5 ms
-late, the core ran no program meanwhile: a pause. A pause is seen only from the wake-up that was due in it, so shares are lower bounds.
+(`tunnelmark-cores watch`, crates/cores) sleeps about 2 ms and costs less than 1 % of its core. If it wakes more than
+0.5 ms late, the core ran no program meanwhile: a pause. A pause is seen only from the wake-up that was due in it, so
+shares are lower bounds.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from tunnelmark.host.programs import find
 from tunnelmark.linux import cgroups
 
 PACKET_WORK = 8_000_000
-"""Nanoseconds for which a kernel that is not preempted may handle packets before anybody else runs (two ticks at 250 Hz,
-`net.core.netdev_budget_usecs`). No clock can tell such work, the lab's own, from a core that was taken away."""
+"""Nanoseconds for which a kernel that is not preempted may handle packets before any other program runs (two ticks at
+250 Hz, `net.core.netdev_budget_usecs`). A clock cannot distinguish such work, the lab's own, from a core that was taken
+away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +53,18 @@ class ClockLook:
 
 @dataclass(frozen=True, slots=True)
 class PausesSeen:
-    """All pauses up to a moment, in nanoseconds of the monotonic clock; those that are seen later come behind them."""
+    """All pauses up to `until` (nanoseconds of CLOCK_MONOTONIC); ones that are seen later are appended."""
 
     until: int
     pauses: Sequence[Pause]
 
 
 def host(pauses: Iterable[Pause], begin: int, end: int) -> dict[str, float]:
-    """The pauses of a window as figures of an attempt's `host`.
+    """Return the pauses between two moments (ns) as figures of an attempt's `host`.
 
-    `pause_share`: the share of the window in which some core paused. Only pauses longer than the kernel's own work on packets
-    (PACKET_WORK) count, so it is a lower bound. `pause_longest`: seconds. `pauses`: how many, short ones too; pauses of
-    several cores at once count once each.
+    `pause_share`: the share of the window in which some core paused. Only pauses longer than the kernel's own work on
+    packets (PACKET_WORK) count, so it is a lower bound. `pause_longest`: seconds. `pauses`: how many, short ones too;
+    pauses of several cores at once count once each.
     """
     met = sorted((one for one in pauses if one.due < end and one.woke > begin), key=lambda one: one.due)
     spans = [(max(one.due, begin), min(one.woke, end)) for one in met]
@@ -84,7 +86,7 @@ class Clocks:
     def __init__(self) -> None:
         """Start them; LabError if the machine refuses them, MissingPart if their program is not built."""
         self.pauses: list[Pause] = []
-        self._looking = threading.RLock()  # of two threads each is to know of what the other one's look has taken
+        self._looking = threading.RLock()  # a thread must also see the pauses that another thread's report has taken
         self._process = subprocess.Popen(
             [find(PROGRAM), "watch", *_first_group()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -117,7 +119,7 @@ class Clocks:
             return PausesSeen(self.look().end, tuple(self.pauses))
 
     def cpu_seconds(self) -> float:
-        """The CPU seconds that they have used (`CPUCLOCK_SCHED` of their process, include/linux/posix-timers.h)."""
+        """Return the clocks' CPU seconds (`CPUCLOCK_SCHED`, include/linux/posix-timers.h); 0 if they have ended."""
         with contextlib.suppress(OSError):
             return time.clock_gettime(~self._process.pid << 3 | 2)
         return 0.0
@@ -142,24 +144,25 @@ class Clocks:
 
 
 def start() -> Clocks:
-    """Start the clocks of a command; LabError or MissingPart if that is not possible."""
+    """Start the clocks of a command, and return them. LabError or MissingPart if that is not possible."""
     if os.environ.get(COUNTED):
         raise LabError("the machine's clock is counted, so it cannot pause", hint="nothing is to be done")
     return Clocks()
 
 
 STANDING: list[Clocks] = []
-"""The clocks of this process; mostly one."""
+"""The clocks of this process that run now; mostly one set."""
 
 
 def own_seconds() -> float:
-    """CPU seconds that the clocks of this process have used, while they run."""
+    """Return the CPU seconds that the clocks of this process have used, as long as they run."""
     return sum(clocks.cpu_seconds() for clocks in STANDING)
 
 
 def _first_group() -> list[str]:
-    """Where to join the first group of a v1 CPU hierarchy, wherever labs are made. In other groups real-time
-    priority needs a budget (sched-rt-group), and labs that are up may have all of it.
+    """Return the file by which to join the first group of a v1 CPU hierarchy, as a list; [] without such a hierarchy.
+
+    In other groups real-time priority needs a budget (sched-rt-group), and labs that are up may have all of it.
     """
     unified, cpu = cgroups.mounted()
     return [] if cpu is None or cpu == unified else [str(cpu / "cgroup.procs")]

@@ -1,15 +1,15 @@
-"""Decides which cores belong to which node, to the links and to the command; pure, so that it can be tried on any machine.
+"""Decides which cores belong to which node, to the links and to the command. Pure, so it can be tried for any machine.
 
-A *core* is what the kernel schedules on: a thread of a processor's core where it has several. The rules, in their order:
+A *core* is what the kernel schedules on: a thread of a processor core, if that has several. The rules, in their order:
 
 1. Both ends of the measured path, the first node and the last, never share a core while there are two.
-2. From three cores on one belongs to the links and the command, and to no node.
-3. Every node has the same number of cores, the one that was asked for, however large the machine is; fewer only where they
-   do not suffice (`short`).
-4. Two nodes are never on threads of one processor core while a whole one is free. A node that has several cores takes whole
-   processor cores.
-5. Where there are more nodes than cores, the nodes between the ends share what the ends leave; only with two cores for
-   nodes they share the ends' own.
+2. From three cores on, one belongs to the links and the command, and to no node.
+3. Every node has the same number of cores, the one that was asked for, however large the machine is; fewer only if the
+   machine has too few (`short`).
+4. Two nodes are never on threads of one processor core while a whole one is free. A node that has several cores takes
+   whole processor cores.
+5. If there are more nodes than cores, the nodes between the ends share the cores that the ends leave; only with two
+   cores for nodes they share the ends' own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Whole = tuple[int, ...]
-"""A processor core: the numbers of its threads, one where it has a single one."""
+"""A processor core: the numbers of its threads (one or more)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Placement:
 
     @property
     def shared(self) -> Mapping[int, tuple[str, ...]]:
-        """The nodes of each core that belongs to several."""
+        """By core that belongs to several nodes: their names."""
         holders: dict[int, list[str]] = {}
         for node, cores in self.nodes.items():
             for core in cores:
@@ -84,10 +84,10 @@ class Placement:
 
 
 def place(nodes: Sequence[str], wholes: Sequence[Whole], *, each: int = 1, links: int = 1) -> Placement:
-    """Where the nodes of a topology run, whose first and last are the ends, on a machine of these processor cores.
+    """Return the placement of a topology's nodes, whose first and last are the ends, on these processor cores.
 
-    `each` is the number of cores that a node should have, `links` how many programs carry links: each gets a processor core of
-    its own where such are left. ValueError for fewer than two nodes, no core at all, or a number below one.
+    `each`: the number of cores that a node should have. `links`: how many programs carry links; each gets a processor
+    core of its own if enough are left. ValueError for fewer than two nodes, no core at all, or a number below one.
     """
     if len(nodes) < 2 or not any(wholes) or min(each, links) < 1:
         raise ValueError(f"{len(nodes)} nodes with {each} cores each cannot be placed on {len(wholes)} processor cores")
@@ -111,13 +111,13 @@ def place(nodes: Sequence[str], wholes: Sequence[Whole], *, each: int = 1, links
 
 
 def _by_thread(machine: Sequence[Whole]) -> list[int]:
-    """All cores: the first thread of every processor core, then the second ones, and so on."""
+    """Return all cores: the first thread of every processor core, then the second ones, and so on."""
     most = max(map(len, machine))
     return [threads[place] for place in range(most) for threads in machine if place < len(threads)]
 
 
 def _apart(order: Sequence[str], machine: Sequence[Whole], number: int) -> dict[str, list[int]]:
-    """So many cores for each node, none of them another's: whole processor cores as long as there are enough, then threads."""
+    """Return `number` cores for each node, all different: whole processor cores while they last, then threads."""
     unused, spare = list(machine), list[int]()
     held: dict[str, list[int]] = {}
     for node in order:
@@ -134,7 +134,7 @@ def _apart(order: Sequence[str], machine: Sequence[Whole], number: int) -> dict[
 
 
 def _shared(order: Sequence[str], seats: Sequence[int]) -> dict[str, list[int]]:
-    """One core for each node where there are fewer: the ends have one each, the others what is left, turn by turn."""
+    """Return one core for each node where cores are few: the ends have their own, the others take turns on the rest."""
     source, target, *others = order
     between = seats[2:] or seats
     held = {source: [seats[0]], target: [seats[min(1, len(seats) - 1)]]}
@@ -142,7 +142,7 @@ def _shared(order: Sequence[str], seats: Sequence[int]) -> dict[str, list[int]]:
 
 
 def _least_loaded(own: Mapping[str, Sequence[int]], order: Sequence[str]) -> int:
-    """The core with the fewest nodes, rather the receiving end's: sending, which has the generator, is mostly the more work."""
+    """Return the core with the fewest nodes, rather the receiving end's: sending, with the generator, is more work."""
     loads: dict[int, int] = {}
     for node in (order[1], order[0], *order[2:]):
         for core in own[node]:

@@ -19,7 +19,7 @@ def require(what: str) -> None:
 
 
 def how() -> str:
-    """How to become root here, as a hint."""
+    """Return how to become root here, as a hint."""
     if shutil.which("sudo"):
         return "run it again with sudo"
     return (
@@ -28,7 +28,7 @@ def how() -> str:
 
 
 def sudo_rule() -> str:
-    """The one rule that lets this user run the command, and nothing else, by sudo without a password; what it gives is said."""
+    """Return a hint: the one rule that lets this user run the command by sudo without a password, and its risk."""
     program = Path(sys.argv[0]).resolve()
     return (
         f'one rule is enough: echo "$USER ALL=(root) NOPASSWD: {program}" | sudo tee /etc/sudoers.d/tunnelmark; '

@@ -1,4 +1,4 @@
-"""Finds the programs that the lab, the VPNs and the workloads need: where they are, which version, which bytes."""
+"""Finds the programs that the lab, the VPNs and the workloads need: their paths, versions and hashes."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from tunnelmark.host import paths
 
 _SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")  # not on every user's PATH, but daemons are there
 PACKAGES_VARIABLE = "TUNNELMARK_PACKAGES"
-"""Environment variable with the folder of what recipes have installed."""
+"""Environment variable with the folder into which recipes install."""
 
 NAMED_VARIABLE = "TUNNELMARK_BIN"
 """Environment variable with a folder of programs that come before all others; `--bin NAME=PATH` fills one."""
 
 _PACKAGED = Path(__file__).resolve().parents[1] / "bin"  # in a wheel (hatch_build.py)
 BUILT = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).resolve().parents[3] / "target" / "release"
-"""Where our own programs are: in the installed package, or where set-up builds them in a checkout."""
+"""The folder of our own programs: in the installed package, or where set-up builds them in a checkout."""
 
 _TIMEOUT = 10  # seconds that a program may take to print its version
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Something that is to be installed: its programs, the Debian packages that bring them, its version command.
+    """A part that is to be installed: its programs, the Debian packages that contain them, its version command.
 
-    The first group of `version_pattern` is the version. `essential` says that no lab works without it.
-    `recipe` is the recipe in `data/recipes/` that installs the programs into a folder of their own; `strict` says that no other
-    version will do, so that the same program elsewhere on PATH does not count. `kernel` is what the kernel must have, by
-    the names of `host.kernel_features`. `own` are paths of programs that come before all others (see `with_own`).
+    The first group of `version_pattern` is the version. `essential`: no lab works without it.
+    `recipe` is the recipe in `data/recipes/` that installs the programs into a folder of their own. `strict`: no other
+    version will do, so the same program elsewhere on PATH does not count. `kernel`: the features that the kernel must
+    have, by the names of `host.kernel_features`. `own`: paths of programs that come before all others (see `with_own`).
     """
 
     name: str
@@ -75,19 +75,22 @@ def packages_home() -> Path:
 
 
 def _newest(folder: Path) -> Path:
-    """That folder, or the one of its old name where only that is there."""
+    """Return `folder`, or the folder under its former name if only that exists."""
     old = folder.with_name(former_names.PACKAGES_FOLDER)
     return old if old.is_dir() and not folder.is_dir() else folder
 
 
 def recipe_folder(recipe: str) -> Path:
-    """The folder of a recipe: below `packages_home()`, or under sudo in the home of the user who called it."""
+    """Return the folder of a recipe: below `packages_home()`, or under sudo in the home of the user who called it."""
     own, theirs = packages_home() / recipe, caller_packages()
     return theirs / recipe if theirs is not None and not own.is_dir() and (theirs / recipe).is_dir() else own
 
 
 def caller_packages() -> Path | None:
-    """The folder of what recipes have installed for the user who called sudo; None without sudo, or where the environment names another."""
+    """Return the folder into which recipes install for the user who called sudo.
+
+    None without sudo, or if the environment names another folder.
+    """
     caller = os.environ.get("SUDO_USER", "")
     if not caller or PACKAGES_VARIABLE in os.environ or former_names.PACKAGES_VARIABLE in os.environ:
         return None
@@ -95,14 +98,15 @@ def caller_packages() -> Path | None:
 
 
 def with_own(part: Requirement, programs: Mapping[str, str]) -> Requirement:
-    """The part with these programs, by name, at paths of their own: its recipe may be there or not."""
+    """Return the part with these programs (path by name) in place of its own; its recipe need not be installed then."""
     return replace(part, own=tuple(programs.values()), strict=False) if programs else part
 
 
 def path_of(recipe: str = "", strict: bool = False, own: Sequence[str] = ()) -> str:
-    """The PATH on which a VPN's programs are looked for: what `--bin` named, its recipe's folder, then `search_path()`.
+    """Return the PATH on which a VPN's programs are searched: `--bin`'s folder, its recipe's folder, then
+    `search_path()`.
 
-    Where no other version will do (`strict`), what `--bin` named comes after the recipe's folder. The folders of its `own` programs
+    If no other version will do (`strict`), `--bin`'s folder comes after the recipe's. The folders of its `own` programs
     come first of all.
     """
     named = [folder] if (folder := os.environ.get(NAMED_VARIABLE)) else []
@@ -112,13 +116,13 @@ def path_of(recipe: str = "", strict: bool = False, own: Sequence[str] = ()) -> 
 
 
 def search_path() -> str:
-    """PATH with the folders of daemons, and of our own programs, at its end: where every program of the lab is looked for."""
+    """Return PATH with the folders of daemons, and of our own programs, added at its end."""
     given = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder]
     return os.pathsep.join([*given, *(folder for folder in (*_SYSTEM_FOLDERS, str(BUILT)) if folder not in given)])
 
 
 def how_to_install(packages: Sequence[str], recipe: str = "") -> str:
-    """The commands that bring a VPN's recipe and Debian packages, as a hint."""
+    """Return the commands that install a recipe and Debian packages, as a hint."""
     commands = [f"tunnelmark packages install {recipe}"] if recipe else []
     if packages:
         commands.append("apt-get install " + " ".join(packages))
@@ -128,7 +132,10 @@ def how_to_install(packages: Sequence[str], recipe: str = "") -> str:
 def find(
     program: str, packages: Sequence[str] = (), recipe: str = "", strict: bool = False, own: Sequence[str] = ()
 ) -> Path:
-    """The path of a program; MissingPart says which packages or recipe bring it (see `Requirement` for `recipe`, `strict` and `own`)."""
+    """Return the path of a program; MissingPart says which packages or recipe contain it.
+
+    See `Requirement` for `recipe`, `strict` and `own`.
+    """
     if (named := next((path for path in own if os.path.basename(path) == program), None)) is not None:
         if not os.access(named, os.X_OK) or not os.path.isfile(named):  # another one must not run in its place
             raise MissingPart(f"the program {named} is not there", hint="build it again, or name another one")
@@ -177,7 +184,7 @@ def version(
 
 
 def part_version(part: Requirement) -> str:
-    """The version of a part whose programs are all there; MissingPart names the first that is not."""
+    """Return a part's version; "part of the lab" if it has no version command. MissingPart if a program is missing."""
     require(part)
     if not part.version:
         return "part of the lab"
@@ -185,7 +192,7 @@ def part_version(part: Requirement) -> str:
 
 
 def require(part: Requirement) -> dict[str, Path]:
-    """The paths of a part's programs, by name; MissingPart names the first, or what of the kernel, that is not there."""
+    """Return the paths of a part's programs by name; MissingPart names the first missing program or kernel feature."""
     if part.kernel:
         from tunnelmark.host import kernel_features  # only here: where results are read there may be no netlink
 
@@ -195,7 +202,7 @@ def require(part: Requirement) -> dict[str, Path]:
 
 @functools.lru_cache
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file's bytes in hexadecimal; OSError if it cannot be read."""
+    """Return the SHA-256 of a file's bytes in hexadecimal; OSError if it cannot be read."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

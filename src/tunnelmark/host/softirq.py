@@ -1,11 +1,11 @@
-"""CPU time that is in no control group's account: that of the kernel's threads, and softirq work that interrupts no task.
+"""Reads the CPU time that no control group accounts: of the kernel's threads, and of softirq work on an idle core.
 
-Softirq work runs in the context of whichever task a core just runs, and its time is billed to that task unless the kernel
-accounts interrupts apart (CONFIG_IRQ_TIME_ACCOUNTING). Three parts are billed to no node: what is left to `ksoftirqd`, one
-thread a core; what workers bound to a core do, such as kernel WireGuard's encryption; and softirq work while the core is idle,
-which is billed to no one. The last is most of a TCP sender's work on a link that it does not fill: with 1 Gbit/s its core was
-busy for 3.4 of 5 s, and tasks had run for 0.5 s. Where the lab keeps cores awake (`keep_awake`) none idles, and the same work is
-billed to the loop that it interrupts.
+Softirq work runs in the context of whichever task a core just runs, and its time is billed to that task unless the
+kernel accounts interrupts apart (CONFIG_IRQ_TIME_ACCOUNTING). Three parts are billed to no node: the work left to
+`ksoftirqd`, one thread for each core; that of workers bound to a core, such as kernel WireGuard's encryption; and
+softirq work while the core is idle, which is billed to no task at all. The last is most of a TCP sender's work on a
+link that it does not fill: with 1 Gbit/s its core was busy for 3.4 of 5 s, and tasks had run for 0.5 s. Where the lab
+keeps cores awake (`keep_awake`) none idles, and the same work is billed to the loop that it interrupts.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from tunnelmark.linux.kernel_threads import Census
 
 _CENSUS = Census()
 _WORKED: dict[int, tuple[int, float]] = {}
-"""By worker, its core and the CPU seconds that it had when it was seen last: kept when it is gone, or a sum would fall."""
+"""By worker, its core and its CPU seconds when last seen: kept when the worker is gone, or a sum would fall."""
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _SCHEDSTAT = Path("/proc/schedstat")
 
 
 def threads() -> Mapping[int, int]:
-    """The core of each thread that `seconds` and `workers` count, by its process number."""
+    """Return the core of each thread that `seconds` and `workers` count, by its process ID."""
     return {process: thread.core for process, thread in _CENSUS.look().items()}
 
 
 def seconds() -> dict[int, float]:
-    """CPU seconds that ksoftirqd has used up to now, by core; empty where /proc does not show the kernel's threads."""
+    """Return the CPU seconds of ksoftirqd up to now, by core; {} if /proc does not show the kernel's threads."""
     threads = _CENSUS.look().items()
     return {
         thread.core: used
@@ -46,10 +46,10 @@ def seconds() -> dict[int, float]:
 
 
 def workers() -> dict[int, float]:
-    """CPU seconds that workers bound to a core have used, by core; only the difference of two looks has a meaning.
+    """Return the CPU seconds of workers bound to a core, by core; only the difference of two calls has a meaning.
 
-    All of their work counts. What is not for the nodes on their cores is little, mostly for disks and timers. Workers
-    that may run anywhere (`kworker/u4:1`; WireGuard's handshakes) are left out.
+    All of their work counts. Little of it is not for the nodes on their cores: mostly work for disks and timers.
+    Workers that may run anywhere (`kworker/u4:1`; WireGuard's handshakes) are left out.
     """
     for process, thread in _CENSUS.look().items():
         if thread.kind == "kworker" and (used := _of(process)) is not None:
@@ -61,7 +61,7 @@ def workers() -> dict[int, float]:
 
 
 def _of(process: int) -> float | None:
-    """CPU seconds of a thread of the kernel: from /proc/PID/schedstat (nanoseconds), else from /proc/PID/stat (ticks)."""
+    """Return a kernel thread's CPU seconds, from its schedstat (ns) or stat (ticks) in /proc; None if it has ended."""
     try:
         return int(Path(f"/proc/{process}/schedstat").read_text().split()[0]) / 1e9
     except OSError:
@@ -83,12 +83,14 @@ def handling() -> dict[int, float]:
 
 
 def unbilled() -> dict[int, float]:
-    """Seconds that each core was neither idle nor ran a task; the difference of two looks is softirq work of an idle core.
+    """Return the seconds that each core neither idled nor ran a task; the difference of two calls is its softirq work
+    while idle.
 
     A core's tasks are counted to the nanosecond by cgroup v1 (`cpuacct.usage_percpu`), or else by the scheduler
-    (/proc/schedstat, CONFIG_SCHEDSTATS), which adds a task's turn when it ends. Idle time is exact too where the kernel stops
-    idle ticks (/proc/stat, in hundredths of a second). Where a loop keeps the core awake, what it was billed and did not use is
-    that work; its own turns are long, so that the scheduler's count says nothing there. Empty where none of these is at hand.
+    (/proc/schedstat, CONFIG_SCHEDSTATS), which adds a task's turn when it ends. Idle time is exact too if the kernel
+    stops idle ticks (/proc/stat, in hundredths of a second). If a loop keeps the core awake, the time that it was
+    billed for and did not use is that work; its own turns are long, so the scheduler's count says nothing there. {} if
+    none of these can be read.
     """
     awakened = keep_awake.interrupted()
     ran = _by_cpuacct()
@@ -103,26 +105,29 @@ def unbilled() -> dict[int, float]:
 
 
 def ran() -> float | None:
-    """Seconds for which tasks have run on all cores together, the kernel's threads and the loops too; None if nothing counts them."""
+    """Return the seconds that tasks, kernel threads and loops have run, over all cores; None if nothing counts them."""
     by_core = _by_cpuacct() or _by_scheduler()
     return None if by_core is None else sum(by_core.values())
 
 
 def _stat() -> dict[int, list[str]]:
-    """The lines of the cores in /proc/stat, in words."""
+    """Return the words of each core's line in /proc/stat, by core."""
     lines = (line.split() for line in Path("/proc/stat").read_text().splitlines())
     return {int(words[0][3:]): words for words in lines if re.fullmatch(r"cpu\d+", words[0])}
 
 
 def _by_cpuacct() -> dict[int, float] | None:
-    """Seconds for which tasks have run on each core, by the controller `cpuacct` of cgroup v1; None without it."""
+    """Return the seconds that tasks have run on each core, by `cpuacct` of cgroup v1; None without that controller."""
     if (group := _cpuacct()) is None:
         return None
     return {core: int(word) / 1e9 for core, word in enumerate((group / "cpuacct.usage_percpu").read_text().split())}
 
 
 def _by_scheduler() -> dict[int, float] | None:
-    """The same by /proc/schedstat, whose seventh figure of a core it is (sched-stats.rst, versions 15 to 17); None without it."""
+    """Return the same as `_by_cpuacct` from /proc/schedstat, a core's seventh figure; None without that file.
+
+    See sched-stats.rst, versions 15 to 17.
+    """
     try:
         lines = _SCHEDSTAT.read_text().splitlines()
     except OSError:
@@ -133,7 +138,7 @@ def _by_scheduler() -> dict[int, float] | None:
 
 
 def lacking() -> str | None:
-    """Why this machine cannot count softirq work that interrupts no task (`unbilled`); None if it can."""
+    """Return why this machine cannot count softirq work on an idle core (see `unbilled`); None if it can."""
     if not unbilled():
         return "the kernel does not count the tasks of a core here (cpuacct of cgroup v1, or CONFIG_SCHEDSTATS)"
     if _cpuacct() is None and keep_awake.interrupted() and _interrupts_apart():
@@ -146,7 +151,7 @@ def lacking() -> str | None:
 
 @cache
 def _interrupts_apart() -> bool:
-    """Whether the kernel accounts interrupts apart from tasks, as far as its configuration can be read."""
+    """Return whether the kernel accounts interrupts apart from tasks; False if its configuration cannot be read."""
     for place, read in ((Path("/proc/config.gz"), gzip.open), (Path(f"/boot/config-{os.uname().release}"), open)):
         with contextlib.suppress(OSError), read(place, "rt") as file:
             return any(line.startswith("CONFIG_IRQ_TIME_ACCOUNTING=y") for line in file)
@@ -155,7 +160,7 @@ def _interrupts_apart() -> bool:
 
 @cache
 def _cpuacct() -> Path | None:
-    """Where the controller `cpuacct` of cgroup v1 is mounted, if it is."""
+    """Return the mount point of the controller `cpuacct` of cgroup v1; None if it is not mounted."""
     for line in Path("/proc/self/mounts").read_text().splitlines():
         _, folder, kind, options = line.split()[:4]
         if kind == "cgroup" and "cpuacct" in options.split(",") and Path(folder, "cpuacct.usage_percpu").exists():
@@ -164,15 +169,15 @@ def _cpuacct() -> Path | None:
 
 
 def total() -> float:
-    """CPU seconds that ksoftirqd has used up to now, and those that no task was billed for, all cores together.
+    """Return the CPU seconds of ksoftirqd and those that no task was billed for (`unbilled`), over all cores.
 
-    Only the difference of two looks has a meaning.
+    Only the difference of two calls has a meaning.
     """
     return sum(seconds().values()) + sum(unbilled().values())
 
 
 def owners(cores: Mapping[str, Iterable[int]]) -> dict[int, str]:
-    """Which node a core belongs to, of the cores that belong to one alone."""
+    """Return the node of each core that belongs to only one node."""
     holders: dict[int, list[str]] = {}
     for node, own in cores.items():
         for core in own:

@@ -1,4 +1,4 @@
-"""Facts about the machine that runs the lab: system, kernel, processor, memory, and what other work does to it."""
+"""Reads facts about the machine that runs the lab: system, kernel, processor, memory, and its load by other work."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class HostLoad:
 
 
 def system() -> str:
-    """The distribution as it calls itself, for example `Debian GNU/Linux 12 (bookworm)`."""
+    """Return the distribution's own name, for example `Debian GNU/Linux 12 (bookworm)`."""
     try:
         return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
     except OSError:
@@ -38,31 +38,32 @@ def system() -> str:
 
 
 def kernel() -> str:
-    """The kernel's release and architecture."""
+    """Return the kernel's release and the architecture."""
     return f"{platform.release()} {platform.machine()}"
 
 
 def cpu() -> str:
-    """The processor's model name, or its architecture where the kernel does not say it."""
+    """Return the processor's model name; its architecture if the kernel does not state the name."""
     match = re.search(r"^(?:model name|Model|Processor)\s*:\s*(.+)$", _read("/proc/cpuinfo"), re.MULTILINE)
     return match[1].strip() if match else platform.machine()
 
 
 def cores() -> int:
-    """The number of cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(usable())
 
 
 def memory() -> tuple[int, int]:
-    """Bytes of memory: all of it, and what is available now."""
+    """Return the memory in bytes: all of it, and the part that is available now."""
     found = dict(re.findall(r"^(MemTotal|MemAvailable):\s+(\d+) kB$", _read("/proc/meminfo"), re.MULTILINE))
     return int(found.get("MemTotal", 0)) * 1024, int(found.get("MemAvailable", 0)) * 1024
 
 
 def virtualisation() -> str:
-    """What the machine runs in (`kvm`, `microsoft`, `hypervisor` when it does not say which), or `none`.
+    """Return the kind of virtual machine or container (`kvm`, `microsoft`...); `none` if it is neither.
 
-    Read from what the firmware and the processor say, so that it needs no program.
+    `hypervisor` if it is a virtual machine of an unknown kind. It is read from files of the kernel, so no program is
+    needed.
     """
     vendor = _read("/sys/class/dmi/id/sys_vendor").strip()
     for known, name in _VENDORS.items():
@@ -85,7 +86,7 @@ _VENDORS = {
 
 
 def load(seconds: float = 0.2) -> HostLoad:
-    """Look at the machine for so many seconds."""
+    """Measure the machine's load for so many seconds."""
     before, loops, began = _ticks(), keep_awake.own_seconds(), time.monotonic()
     time.sleep(seconds)
     after, took = _ticks(), time.monotonic() - began
@@ -96,7 +97,7 @@ def load(seconds: float = 0.2) -> HostLoad:
 
 
 def stolen() -> float:
-    """Seconds of all cores together that the machine's host has taken since it was started."""
+    """Return the seconds, of all cores together, that the machine's host has taken since the machine started."""
     return _ticks()[_STEAL] / _TICKS
 
 

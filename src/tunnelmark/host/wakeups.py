@@ -1,4 +1,4 @@
-"""Measures how late this machine wakes a program of the highest priority, with its cores kept awake or not."""
+"""Measures how late this machine wakes a program of the highest priority, with or without loops that keep it awake."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _nothing() -> Iterator[None]:
 
 @contextmanager
 def _loops() -> Iterator[None]:
-    """Loops on all cores of this process, of its own and without a lab server; they die with it."""
+    """Run loops on all cores of this process, without a lab server, during the block."""
     cores = os.sched_getaffinity(0)
     place = loops.LoopGroups(cgroups.find(), f"tunnelmark-{os.getpid()}-{os.urandom(3).hex()}", cores)
     counts = loops.memory(cores)

@@ -1,6 +1,7 @@
-"""Takes the machine's yardsticks: the time that it needs for each of the few operations that make up every VPN's work.
+"""Measures the machine's yardsticks: the time that it takes for each of the few operations that every VPN consists of.
 
-The loops are in `tunnelmark-cores yardstick` (crates/cores); what needs a network has one of its own there, which goes with it.
+The loops are in `tunnelmark-cores yardstick` (crates/cores). A yardstick that needs a network has one of its own there,
+which ends with it.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from tunnelmark.host.programs import find
 from tunnelmark.model.yardstick_lengths import TITLES, Length, length
 
 SECONDS = 0.25
-"""Seconds for each of the eleven yardsticks: 3 s in all, with the time in which each finds what fills a slice."""
+"""Seconds for each of the eleven yardsticks; with the time in which each finds its number of operations, 3 s in all."""
 
 _PATIENCE = 60.0  # seconds until it must have ended, which takes 3 to 4
 
 
 @dataclass(frozen=True, slots=True)
 class Yardsticks:
-    """All of them, by the names of `TITLES`, taken on `core`, and on `other` with it; `absent` says why one was not taken."""
+    """The results by name (see `TITLES`): `lengths`, or why there is none in `absent`. `other`: the second core."""
 
     core: int
     other: int
@@ -36,7 +37,8 @@ class Yardsticks:
 def measure(seconds: float = SECONDS) -> Yardsticks:
     """Measure each yardstick on this machine, for the given number of seconds.
 
-    MissingPart without the program, LabError if it fails. What the machine refuses, such as a TUN device without root, is absent.
+    MissingPart without the program, LabError if it fails. A yardstick that the machine refuses, such as a TUN device
+    without root, is absent.
     """
     core, other = partners(os.sched_getaffinity(0), fingerprint.siblings())
     argv = [str(find(PROGRAM)), "yardstick", str(seconds), str(core), str(other)]
@@ -53,7 +55,7 @@ def measure(seconds: float = SECONDS) -> Yardsticks:
 
 
 def told(found: Yardsticks) -> str:
-    """The lengths that say most, in one line. Pure."""
+    """Return the most telling lengths in one line. Pure."""
     short = {"system call": "system call", "wake-up, one core": "wake-up", "wake-up, two cores": "to another core",
              "TUN read": "TUN read", "TUN write": "TUN write", "veth": "veth"}  # fmt: skip
     each = [f"{word} {length(found.lengths[name].value)}" for name, word in short.items() if name in found.lengths]
@@ -61,11 +63,8 @@ def told(found: Yardsticks) -> str:
 
 
 def partners(cores: Set[int], siblings: Sequence[Set[int]] = ()) -> tuple[int, int]:
-    """The core on which yardsticks are taken, and another one that shares nothing with it if there is such a one.
-
-    The last one is taken, for the first has most of the machine's interrupts.
-    """
-    core = max(cores)
+    """Return the core for yardsticks, and a second one, which shares no physical core with it if that is possible."""
+    core = max(cores)  # the first core has most of the machine's interrupts
     shared = next((group for group in siblings if core in group), {core})
     apart = sorted(cores - set(shared)) or sorted(cores - {core}) or [core]
     return core, apart[0]
