@@ -1,1 +1,1 @@
-"""Wrappers of kernel interfaces: control groups, system calls, BPF, network namespaces, kernel threads. They know nothing of labs."""
+"""Wraps kernel interfaces: control groups, system calls, BPF, network namespaces, kernel threads; knows of no lab."""

@@ -1,4 +1,7 @@
-"""Makes BPF programs and maps by the system call bpf(2), without a library or a compiler."""
+"""Makes BPF programs and maps with the system call bpf(2), without a library or a compiler.
+
+All its functions but `instruction` raise OSError if the kernel refuses, or if bpf(2) is unknown on this architecture.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ _ARRAY = 2  # enum bpf_map_type
 
 
 def instruction(code: int, destination: int = 0, source: int = 0, offset: int = 0, value: int = 0) -> bytes:
-    """One instruction of eight bytes (struct bpf_insn)."""
+    """Return one instruction of eight bytes (struct bpf_insn)."""
     return struct.pack("<BBhi", code, source << 4 | destination, offset, value)
 
 
 def load(kind: int, program: bytes) -> int:
-    """Load a program of type `kind` (`enum bpf_prog_type`) and return its file descriptor; OSError as bpf(2)."""
+    """Load a program of type `kind` (`enum bpf_prog_type`), and return its file descriptor."""
     code = ctypes.create_string_buffer(program)
     licence = ctypes.create_string_buffer(b"Apache-2.0")
     log = ctypes.create_string_buffer(1 << 16)  # a log without room is an error of its own
@@ -36,17 +39,17 @@ def load(kind: int, program: bytes) -> int:
 
 
 def attach(program: int, target: int, kind: int) -> None:
-    """Attach a loaded program to an open control group, as `kind` of `enum bpf_attach_type`."""
+    """Attach a loaded program to an open control group; `kind` is a value of `enum bpf_attach_type`."""
     _call(_PROG_ATTACH, struct.pack("<IIII", target, program, kind, 0))
 
 
 def numbers(count: int) -> int:
-    """Make a map that holds one array of 64-bit numbers, all 0; its file descriptor."""
+    """Make a map that holds one array of `count` 64-bit numbers, all 0; return its file descriptor."""
     return _call(_MAP_CREATE, struct.pack("<IIII", _ARRAY, 4, 8 * count, 1).ljust(128, b"\0"))
 
 
 def read(numbers: int, count: int) -> tuple[int, ...]:
-    """The numbers that a map of `numbers` holds now."""
+    """Return the `count` numbers that a map of `numbers` holds now."""
     key, value = ctypes.create_string_buffer(4), ctypes.create_string_buffer(8 * count)
     where = struct.pack("<IIQQQ", numbers, 0, ctypes.addressof(key), ctypes.addressof(value), 0)
     _call(_MAP_LOOKUP, where.ljust(128, b"\0"))

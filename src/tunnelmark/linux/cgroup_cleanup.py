@@ -1,8 +1,9 @@
-"""Removes what the kernel does not collect: empty control groups and scratch files or folders of a dead command.
+"""Removes what the kernel does not clean up after a dead command: empty control groups, scratch files and folders.
 
-Started as `python -I cgroup_cleanup.py FD NICE FOLDER... -- FILE...` in a session of its own. FD is a pipe that
-the command and its lab server hold open: its end of file is the death of both, however it came. Until then the kernel's threads
-have the nice value NICE (`kernel_threads`), and after that the kernel's own again; 0 leaves them alone.
+Started as `python -I cgroup_cleanup.py FD NICE FOLDER... -- FILE...` in a session of its own. FD is a pipe that the
+command and its lab server hold open: its end of file means that both have ended, however they did. Until then kernel
+threads have the nice value NICE (see `kernel_threads`), and after that their own again; with NICE 0 they are left
+alone.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tunnelmark.linux import kernel_threads
 
 _PATIENCE = 5.0  # seconds for killed processes to leave their groups
 _PAUSE = 0.01
-_NEW_BORN = 0.5  # seconds for which a new thread of the kernel may go without its nice value
+_NEW_BORN = 0.5  # seconds for which a new kernel thread may run without its nice value
 _SHARED = "tunnelmark.realtime"
 _FIRST = {"cpu.idle": "0", "cpu.weight": "10000", "cpu.shares": "262144"}  # in this order: an idle group has no weight
 
@@ -49,12 +50,13 @@ def main(life: int, nice: int, groups: list[str], files: list[str]) -> None:
 
 
 def shared(group: str) -> str:
-    """The group for processes of all commands that may have real-time priority, where a command's group is this one (`linux.cgroups`)."""
+    """Return the group for processes of all commands with real-time priority; `group` is a command's own group."""
     return os.path.join(os.path.dirname(group), _SHARED)
 
 
 def hurry(group: str) -> None:
-    """Let the processes that were killed in a group end now: in a group of idle class even their end waits for all other work.
+    """Raise a group's CPU weight so that its killed processes end now: in a group of idle class, ending waits for all
+    other work.
 
     On cores that others kept busy it took up to seconds, and the lab server's end waits for it.
     """

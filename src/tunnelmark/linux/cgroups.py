@@ -1,9 +1,10 @@
-"""Control groups of a lab: CPU accounting a node, a share of the CPU above other work, a place for BPF.
+"""Control groups of a lab: they count the CPU time of each node, give labs more CPU than other work, and carry BPF
+programs.
 
-Two hierarchies may matter: the v2 one always accounts CPU (`cpu.stat`) and carries the BPF program;
-the CPU controller is there too, or, on hybrid machines, in a v1 hierarchy of its own. A group with a
-CPU controller is also what sets the lab above other sessions: autogroup scheduling makes `nice`
-meaningless between sessions, but does not apply inside a CPU group (sched(7)).
+Two hierarchies may matter: the v2 one always accounts CPU (`cpu.stat`) and carries the BPF program; the CPU controller
+is there too, or, on hybrid machines, in a v1 hierarchy of its own. A group with a CPU controller is also what gives the
+lab priority over other sessions: autogroup scheduling makes `nice` meaningless between sessions, but does not apply
+inside a CPU group (sched(7)).
 """
 
 from __future__ import annotations
@@ -19,19 +20,20 @@ V2_WEIGHT = "10000"  # largest cpu.weight
 V1_SHARES = "262144"  # largest cpu.shares
 _BUDGET = "cpu.rt_runtime_us"
 _REALTIME = (940_000, 850_000, 400_000, 200_000)
-"""Microseconds of real-time scheduling a second to ask for, the best first: all commands share what the host has."""
+"""Microseconds of real-time scheduling per second to ask for, the best first: all commands share what the host has."""
 
 VARIABLE = "TUNNELMARK_CGROUP"
-"""Environment variable that names a control group below which labs get theirs: what limits it limits the lab as a whole."""
+"""Environment variable that names a control group for labs: they get theirs below it, so its limits hold for all."""
 
-_ATTEMPTS = 10  # to join a group that the janitor of another command may remove, as it is empty
+_ATTEMPTS = 10  # to join a group that another command's janitor may remove meanwhile, because it is empty
 
 
 @dataclass(frozen=True, slots=True)
 class Hierarchies:
-    """Where labs get their groups: `unified` in the v2 hierarchy, `cpu` in the one with the CPU controller.
+    """The folders in which labs get their groups; None if the hierarchy is missing or cannot be written to.
 
-    Each is where that is mounted, or a group below; `cpu_mount` is where the latter is mounted.
+    `unified` is in the v2 hierarchy, `cpu` in the one with the CPU controller: the mount point, or a group below it.
+    `cpu_mount` is the mount point of the latter.
     """
 
     unified: Path | None
@@ -40,14 +42,14 @@ class Hierarchies:
 
     @property
     def priority(self) -> str:
-        """How the lab is set above other work, in words for the record."""
+        """How the lab gets priority over other work, in words for the record."""
         if self.cpu is None:
             return "autogroup nice -15"
         return f"cpu.weight {V2_WEIGHT}" if self.cpu == self.unified else f"cpu.shares {V1_SHARES} (cgroup v1)"
 
 
 def find() -> Hierarchies:
-    """Find the hierarchies that can be written to: where they are mounted, or the group there that VARIABLE names."""
+    """Return the hierarchies that can be written to: their mount points, or the groups there that VARIABLE names."""
     mounts = mounted()
     name = os.environ.get(VARIABLE, "").strip("/")
     unified, cpu = (mount / name if mount and name and (mount / name).is_dir() else mount for mount in mounts)
@@ -55,7 +57,7 @@ def find() -> Hierarchies:
 
 
 def mounted() -> tuple[Path | None, Path | None]:
-    """The mount points of the v2 hierarchy and of the one with the CPU controller."""
+    """Return the mount points of the v2 hierarchy and of the one with the CPU controller; None if not writable."""
     unified = cpu = None
     with open("/proc/self/mounts") as mounts:
         for line in mounts:
@@ -85,9 +87,9 @@ def sweep() -> bool:
 
 
 class ControlGroup:
-    """The groups of one command: a top folder and one leaf for each node of each lab.
+    """The control groups of one command, in each hierarchy: a top folder, and one leaf for each node of each lab.
 
-    Leaves are removed with their lab; the janitor removes what a killed command left.
+    Leaves are removed with their lab; the janitor removes the groups of a killed command.
     """
 
     def __init__(self, hierarchies: Hierarchies, name: str) -> None:
@@ -97,7 +99,7 @@ class ControlGroup:
         self._sharing: set[str] = set()
 
     def create(self) -> None:
-        """Make the top folders and give them the largest share of the CPU."""
+        """Make the top folders, and give them the largest share of the CPU."""
         for folder in self.folders:
             folder.mkdir()
             if folder.parent != self._hierarchies.cpu:
@@ -112,11 +114,11 @@ class ControlGroup:
 
     @property
     def top(self) -> Path | None:
-        """The top folder in the v2 hierarchy: the place for BPF programs."""
+        """The top folder in the v2 hierarchy, for BPF programs; None without cgroup v2."""
         return self._hierarchies.unified / self.folders[0].name if self._hierarchies.unified else None
 
     def leaf(self, name: str, *, realtime: bool = False) -> None:
-        """Make a leaf in every hierarchy; `realtime` lets its processes have real-time priority, where that can be."""
+        """Make a leaf in every hierarchy. `realtime`: its processes may have real-time priority, if possible here."""
         if realtime:
             self._sharing.add(name)
         for folder in self.folders:
@@ -140,10 +142,12 @@ class ControlGroup:
 
 
 def _join_shared(shared: Path) -> None:
-    """Move the calling process into the group of all that may have real-time priority, and make it if there is none.
+    """Move the calling process into the group of all processes with real-time priority; make the group if it is
+    missing.
 
-    One for each lab, or for each command, would not do: groups divide what the group above has. Of two labs that are up at
-    once, the first would have all of it, even if it is idle, and the one that is measured nothing. The command that ends last removes it.
+    A group for each lab, or for each command, would not do: groups divide the budget of the group above. Of two labs
+    that are up at once, the first would have all of it, even if it is idle, and the measured one nothing. The command
+    that ends last removes the group.
     """
     for left in reversed(range(_ATTEMPTS)):
         try:
@@ -156,13 +160,13 @@ def _join_shared(shared: Path) -> None:
     (shared / "cpu.shares").write_text(V1_SHARES)
     # Kernels with CONFIG_RT_GROUP_SCHED refuse SCHED_FIFO in a v1 group until it has a budget (sched-rt-group).
     for microseconds in _REALTIME:
-        with contextlib.suppress(OSError):  # the group above has not so much left
+        with contextlib.suppress(OSError):  # the group above does not have that much left
             (shared / _BUDGET).write_text(str(microseconds))
             break
 
 
 def cpu_seconds(leaf: Path) -> float:
-    """CPU seconds that a v2 group has used, user and kernel, from its `cpu.stat`."""
+    """Return the CPU seconds that a v2 group has used, user and kernel; OSError if its `cpu.stat` cannot be read."""
     for line in (leaf / "cpu.stat").read_text().splitlines():
         key, _, value = line.partition(" ")
         if key == "usage_usec":
@@ -179,11 +183,11 @@ class Used:
 
     @property
     def total(self) -> float:
-        """Both together."""
+        """CPU seconds in user space and in the kernel together."""
         return self.user + self.system
 
 
 def used(leaf: Path) -> Used:
-    """The CPU seconds that a v2 group has used up to now; OSError if there is no such group."""
+    """Return the CPU seconds that a v2 group has used up to now; OSError if the group does not exist."""
     found = dict(line.split() for line in (leaf / "cpu.stat").read_text().splitlines())
     return Used(int(found["user_usec"]) / 1e6, int(found["system_usec"]) / 1e6)

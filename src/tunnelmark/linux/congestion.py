@@ -1,15 +1,16 @@
-"""Sets the TCP congestion control of every socket of a lab, the VPNs' own included.
+"""Sets the TCP congestion control of every socket of a lab, including the VPNs' own sockets.
 
-A network namespace may choose only what the host allows: on machines whose default is BBR the
-sysctl refuses `cubic` inside a namespace, and the host's own settings are not ours to change.
-There a BPF program (type sock_ops) on the lab's control group sets it on each socket as it listens, accepts or
-has connected, with bpf_setsockopt(TCP_CONGESTION). The program goes when its group goes.
+A network namespace may choose only what the host allows: on machines whose default is BBR the sysctl refuses `cubic`
+inside a namespace, and the host's own settings are not ours to change. There a BPF program (type sock_ops) on the lab's
+control group sets it on each socket as it listens, accepts or has connected, with bpf_setsockopt(TCP_CONGESTION). The
+program goes when its group goes.
 
-Not as it connects: the kernel initialises an algorithm that a program sets there at once, and not again when the
-connection is established (`tcp_init_transfer`). At that moment a connection has neither sequence numbers nor a clock, so for
-CUBIC's HyStart the first round began at 0. While the machine's uptime in microseconds was in the upper half of 32 bits
-(every other 36 minutes), 9 of 12 connections left slow start at 16 packets, with 4 Mbit/s in their first second over
-76 ms instead of 180; 0 of 12 did without the program, and 0 of 12 since it acts later (Linux 6.18).
+It does not set it as a socket begins to connect: the kernel initialises an algorithm that a program sets there at once,
+and not again when the connection is established (`tcp_init_transfer`). At that moment a connection has neither sequence
+numbers nor a clock, so for CUBIC's HyStart the first round began at 0. While the machine's uptime in microseconds was
+in the upper half of 32 bits (every other 36 minutes), 9 of 12 connections left slow start at 16 packets, with 4 Mbit/s
+in their first second over 76 ms instead of 180; 0 of 12 did without the program, and 0 of 12 since it acts later (Linux
+6.18).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tunnelmark.linux.bpf import attach as join
 from tunnelmark.linux.bpf import instruction, load
 
 FREE_PORTS = range(5248, 5280)
-"""TCP ports whose connections keep what their program asks for: a workload that compares algorithms uses them."""
+"""TCP ports whose connections keep the algorithm that their program sets: for a workload that compares algorithms."""
 
 CUBIC = "cubic"  # RFC 9438, Linux's own default and that of all five seeds
 
@@ -35,7 +36,7 @@ _IPPROTO_TCP, _TCP_CONGESTION = 6, 13
 
 
 def program(algorithm: str) -> bytes:
-    """The BPF program as bytes; `algorithm` has at most 8 characters.
+    """Return the BPF program as bytes; `algorithm` has at most 8 characters.
 
     In C: if ((local_port & mask) == FREE_PORTS || (ntohl(remote_port) & mask) == FREE_PORTS)
               return 1;

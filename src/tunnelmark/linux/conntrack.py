@@ -16,7 +16,7 @@ _ANY_FAMILY = struct.pack("=BBH", socket.AF_UNSPEC, 0, 0)  # struct nfgenmsg
 
 
 def forget(pid: int) -> None:
-    """Forget every connection in the network namespace of a process; OSError where the kernel refuses."""
+    """Make the kernel forget every tracked connection in the network namespace of a process; OSError if it refuses."""
     with netns.network_of(
         pid, lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER)
     ) as netlink:

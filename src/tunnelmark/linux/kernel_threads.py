@@ -1,12 +1,12 @@
-"""The kernel's threads that work for nodes, `ksoftirqd` and the workers bound to a core: which there are, and their weight.
+"""Gives the kernel's threads that work for nodes the weight of a lab: `ksoftirqd`, and the workers bound to a core.
 
-They handle packets that were too many for an interrupt, and kernel WireGuard's encryption (`wg-crypt`, a bound work queue). No
-control group may hold them (cgroup_procs_write_start refuses PF_NO_SETAFFINITY). So next to a lab, whose group has the largest
-weight, they had 1 part in 50 to 128 of a busy core, where a host gives them about half. While a lab is up they get a nice value
-that weighs as much as the lab (`host.fair_nice`). The janitor sets it, also for workers that start meanwhile, and takes it back,
-however the command ends. Only threads with the kernel's own nice value of 0 are touched: any other value is someone's choice.
-
-This module imports nothing of the project, because the janitor runs with nothing installed.
+They handle packets that were too many for an interrupt, and kernel WireGuard's encryption (`wg-crypt`, a bound work
+queue). They cannot be put into a control group (cgroup_procs_write_start refuses PF_NO_SETAFFINITY). So next to a lab,
+whose group has the largest weight, they had 1 part in 50 to 128 of a busy core, where a host gives them about half.
+While a lab is up they get a nice value that weighs the same as the lab (`host.fair_nice`). The janitor sets it, also
+for workers that start meanwhile, and takes it back, however the command ends. Only threads with the kernel's own nice
+value of 0 are changed: any other value is a user's choice. The module imports nothing of the project, because the
+janitor runs with nothing installed.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _NAME = re.compile(r"(ksoftirqd|kworker)/(\d+)(?::\d+(H?)(?:[-+].*)?)?")
-"""As /proc/PID/comm has them: `ksoftirqd/1`, `kworker/1:0-events`, `kworker/1:0H`; not `kworker/u4:1`, which runs anywhere."""
+"""The names of such threads in /proc/PID/comm: `ksoftirqd/1`, `kworker/1:0-events`, `kworker/1:0H`; not `kworker/u4:1`,
+which runs on any core."""
 
 _UNNAMED = "kthreadd"
-"""What a new thread is called, by its parent's name, until its maker names it: before Linux 6.4 that is later than it is there."""
+"""A new thread has this name, its parent's, until it gets its own: before Linux 6.4 it can be seen under it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A thread of the kernel that is bound to a core; `high`: a worker to which the kernel itself gives the highest weight."""
+    """A kernel thread that is bound to a core. `high`: a worker to which the kernel itself gives the highest weight."""
 
     kind: str  # ksoftirqd, kworker
     core: int
@@ -41,13 +42,13 @@ def read(comm: str) -> Thread | None:
 
 
 class Census:
-    """Which of these threads there are; each process is looked at once, when it has its name."""
+    """Finds these threads in /proc. It reads each process only once, when the process has its final name."""
 
     def __init__(self) -> None:
         self._known: dict[int, Thread | None] = {}
 
     def look(self) -> Mapping[int, Thread]:
-        """The threads by process number; none where /proc does not show the kernel's threads, as in a container."""
+        """Return the threads by process ID; {} if /proc does not show kernel threads, as in a container."""
         there = {int(name) for name in os.listdir("/proc") if name.isdigit()}
         known = {process: self._known[process] for process in there & self._known.keys()}
         for process in there - known.keys():
@@ -66,7 +67,7 @@ def thread(process: int) -> Thread | None:
 
 
 def kernel_name(process: int) -> str:
-    """What a thread of the kernel is called; empty for a program, whatever it calls itself, and for what has ended."""
+    """Return the name of a kernel thread; "" for a program, whatever its name, and for a process that has ended."""
     try:
         if os.readlink(f"/proc/{process}/exe"):
             return ""  # the kernel's threads have none
@@ -82,7 +83,7 @@ def kernel_name(process: int) -> str:
 
 
 class Raised:
-    """Threads that have another nice value for a while."""
+    """Gives kernel threads another nice value for a while."""
 
     def __init__(self, nice: int) -> None:
         self._nice = nice
@@ -90,7 +91,7 @@ class Raised:
         self._held: set[int] = set()
 
     def raise_all(self) -> None:
-        """Give the nice value to every thread that has the kernel's own; to be called again and again, for new ones are born."""
+        """Give the nice value to all threads that have the kernel's own. Call it regularly: new threads start."""
         for process, found in self._census.look().items():
             if not found.high and change(process, 0, self._nice):
                 self._held.add(process)
@@ -104,14 +105,14 @@ class Raised:
 
 
 def restore_all(nice: int) -> None:
-    """Give the kernel's own value back to every thread that has this one: what a janitor that was killed has left."""
+    """Give all threads with this nice value the kernel's own, 0: a janitor that was killed has left them so."""
     for process, found in Census().look().items():
         if not found.high:
             change(process, nice, 0)
 
 
 def change(process: int, was: int, now: int) -> bool:
-    """Change a process's nice value from `was` to `now`; False if it was another one, or could not be changed."""
+    """Change a process's nice value from `was` to `now`; return False if it had another, or could not be changed."""
     try:
         if was == now or os.getpriority(os.PRIO_PROCESS, process) != was:
             return False

@@ -1,4 +1,4 @@
-"""Holds Ctrl-C back for a moment in which it could not be acted upon."""
+"""Delays the effect of Ctrl-C during a moment in which the program could not act upon it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Have a Ctrl-C that comes within the block take effect at its end.
+    """Let a Ctrl-C that comes within the block take effect at its end.
 
     Blocking the signal (pthread_sigmask(2)) would not do: it would reach another thread, and Python would raise
     KeyboardInterrupt in the main thread all the same.

@@ -1,7 +1,8 @@
-"""Runs a function inside the network namespace of another process, and no node is charged for its CPU time.
+"""Runs a function inside the network namespace of another process, without charging a node for its CPU time.
 
-A thread of its own goes there and ends with it: a namespace is entered by a thread, and the command's must stay where
-they are. A program that the thread starts is there too, and counts as the command's in every control group.
+It runs in a thread of its own that enters the namespace and then ends: each thread has its own namespace, and the
+command's threads must not change theirs. A program that the thread starts is in the namespace too, but counts as the
+command's in every control group.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _Result = TypeVar("_Result")
 
 
 def network_of(pid: int, work: Callable[[], _Result]) -> _Result:
-    """Run `work` in the network namespace of a process and return its result; an error of it is raised here."""
+    """Run `work` in the network namespace of a process, and return its result; an error of `work` is raised here."""
     results: list[_Result] = []
     errors: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""Looks at the heads of packets that reach an interface, chosen by chance in the kernel, so that the others cost next to nothing."""
+"""Reads headers of packets that reach an interface. The kernel picks them at random; others cost next to nothing."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _SO_ATTACH_FILTER, _SO_RCVBUFFORCE = 26, 33  # <asm-generic/socket.h>
 _PACKET_HOST = 0
 _PACKET_TYPE, _RANDOM = 0xFFFFF000 + 4, 0xFFFFF000 + 56  # SKF_AD_PKTTYPE, SKF_AD_RANDOM of <linux/filter.h>
 _LOAD, _EQUAL, _GREATER, _RETURN = 0x20, 0x15, 0x25, 0x06  # BPF_LD|BPF_W|BPF_ABS, BPF_JMP|BPF_JEQ, |BPF_JGT, BPF_RET
-_HEAD = 64  # bytes of a packet that are looked at
+_HEAD = 64  # bytes of a packet that are read
 _ETHERNET = 14
 _FRAGMENT = 44  # the next header of an IPv6 fragment (RFC 8200, section 4.5)
-_MOST = 512  # packets taken out at a time: more would hold up who asks
+_MOST = 512  # packets read at a time: more would hold up the caller
 _ROOM = 1 << 24  # bytes of packets that wait to be read: a packet that was merged is charged with all 64 KiB
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What is known of a packet: who sent it, its IP protocol (6: TCP, 17: UDP), and its bytes on the wire with Ethernet header."""
+    """What a sampled packet says: its sender, IP protocol (6: TCP, 17: UDP), and bytes with the Ethernet header."""
 
     sender: IPv4Address | IPv6Address
     protocol: int
@@ -38,7 +38,7 @@ class Head:
 
 
 class PacketSampler:
-    """Packets that arrive on one interface of a node (by the PID of its agent) while it listens. OSError where that is refused."""
+    """Samples packets that arrive on one interface of a node; `pid`: its agent's. OSError if the kernel refuses."""
 
     def __init__(self, pid: int, interface: str) -> None:
         self._interface = interface
@@ -54,14 +54,14 @@ class PacketSampler:
         self.listening = False
 
     def listen(self, share: float) -> None:
-        """Take this share of the packets from now on, each by chance."""
+        """Sample packets from now on, each with the probability `share`."""
         self._filter(round(min(share, 1.0) * 0xFFFFFFFF))
         if not self.listening:
             self._socket.bind((self._interface, _ETH_P_ALL))
             self.listening = True
 
     def pause(self) -> None:
-        """Take none for now. The kernel may take some 10 ms."""
+        """Sample no packets until the next `listen`. The kernel may take some 10 ms for that."""
         if self.listening:
             self._socket.bind((self._interface, _ETH_P_LOOP))  # with 0 it would keep the protocol that it has
             self.listening = False
@@ -84,7 +84,7 @@ class PacketSampler:
                 yield head
 
     def close(self) -> None:
-        """Take none any more."""
+        """Stop sampling for good, and close the socket."""
         self._socket.close()
 
     def _filter(self, below: int) -> None:
@@ -105,7 +105,7 @@ class PacketSampler:
 
 
 def read(frame: bytes, length: int) -> Head | None:
-    """What the first bytes of an Ethernet frame of that length say; None where it is not IP."""
+    """Return what the first bytes of an Ethernet frame of that length say of its IP packet; None if it holds none."""
     if len(frame) < _ETHERNET + 20:
         return None
     packet = frame[_ETHERNET:]

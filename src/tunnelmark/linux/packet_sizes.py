@@ -1,7 +1,9 @@
-"""Counts the packets that leave an interface by their size, in the kernel: nothing is captured or copied to us.
+"""Counts the packets that leave an interface by their size, in the kernel: no packet is captured or copied to this
+process.
 
-A packet socket carries a BPF filter that notes each outgoing packet in a map and accepts none. A super-packet, which an interface
-with segmentation offload takes, is counted as the packets that it will become, with the headers that each of them repeats.
+A packet socket has a BPF filter that counts each outgoing packet in a map and accepts none. A super-packet, which an
+interface with segmentation offload takes, is counted as the packets that it will become, with the headers that each of
+them repeats.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import dataclass
 
 from tunnelmark.linux import bpf, netns
 
-_SIZES = 2048  # sizes that are counted apart; all from the last on are one
+_SIZES = 2048  # sizes that are counted separately; the last one holds all larger sizes, too
 _BYTES, _SEGMENTS, _HEADERS = _SIZES, _SIZES + 1, _SIZES + 2  # places behind the sizes
 _COUNT = _SIZES + 3
 _ETH_P_ALL = 3
@@ -29,9 +31,11 @@ _ADD = 0xDB  # lock *(u64 *)(destination + offset) += source
 
 @dataclass(frozen=True, slots=True)
 class SizeCounts:
-    """Packets that left: how many of each size in bytes (`sizes`; 2047: that or more; an Ethernet header is part of it), and the
-    bytes that the interface had of them; `segments` are what super-packets became beyond one each, and `headers` the bytes
-    of IP and TCP or UDP headers that these repeat, which are in none of `bytes`.
+    """The packets that left an interface, by size, with Ethernet headers.
+
+    `sizes`: the number of packets by size in bytes; 2047 counts all sizes from there on. `bytes`: bytes that the
+    interface took. `segments`: how many packets super-packets became, beyond one each. `headers`: bytes of the IP and
+    TCP or UDP headers that these repeat; they are not part of `bytes`.
     """
 
     sizes: dict[int, int]
@@ -41,12 +45,12 @@ class SizeCounts:
 
     @property
     def packets(self) -> int:
-        """Packets, as they are on the wire."""
+        """The number of packets on the wire."""
         return sum(self.sizes.values())
 
 
 def program(numbers: int) -> bytes:
-    """The filter as bytes; `numbers` is its map's file descriptor.
+    """Return the filter as bytes; `numbers` is its map's file descriptor.
 
     In C: if (skb->pkt_type != PACKET_OUTGOING) return 0;
           bytes += skb->len; last = skb->len;
@@ -113,7 +117,7 @@ def program(numbers: int) -> bytes:
 
 
 def _noted(count: int) -> list[bytes]:
-    """Instructions that add the register `count` to the packets of the size in r4."""
+    """Return the instructions that add the register `count` to the number of packets of the size in r4."""
     i = bpf.instruction
     return [
         i(0xB5, 4, 0, 1, _SIZES - 1),  # if r4 <= 2047, skip
@@ -126,10 +130,11 @@ def _noted(count: int) -> list[bytes]:
 
 
 class Tap:
-    """A count on one interface of a node (by the PID of its agent), from now until `close`. OSError where BPF is refused.
+    """Counts the packets that leave one interface of a node, from now until `close`. OSError if the kernel refuses BPF.
 
-    Each packet that leaves costs the node about a tenth of a microsecond more while the count runs, because the kernel
-    copies its head for each listener. `pause` and `resume` are for callers that need only some of the packets.
+    `pid` is that of the node's agent. While the count runs, each packet that leaves costs the node about 0.1 µs more,
+    because the kernel copies its header for each listener. `pause` and `resume` are for callers that need only some of
+    the packets.
     """
 
     def __init__(self, pid: int, interface: str) -> None:
@@ -154,31 +159,31 @@ class Tap:
         return self._socket is not None
 
     def resume(self) -> None:
-        """Count again."""
+        """Go on counting after `pause`."""
         if self._socket is None:
             self._socket = netns.network_of(self._pid, lambda: _listen(self._interface, self._filter))
 
     def pause(self) -> None:
-        """Count no longer, for now; what was counted is kept. The kernel may take some 10 ms."""
+        """Stop counting until `resume`, and keep the counts. The kernel may take some 10 ms for that."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
     def read(self) -> SizeCounts:
-        """What has been counted up to now."""
+        """Return the counts up to now."""
         numbers = bpf.read(self._map, _COUNT)
         sizes = {size: count for size, count in enumerate(numbers[:_SIZES]) if count}
         return SizeCounts(sizes, numbers[_BYTES], numbers[_SEGMENTS], numbers[_HEADERS])
 
     def close(self) -> None:
-        """Count no longer, and forget."""
+        """Stop counting for good, and drop the counts."""
         self.pause()
         os.close(self._filter)
         os.close(self._map)
 
 
 def _listen(interface: str, filter_: int) -> socket.socket:
-    """A packet socket with the filter on an interface."""
+    """Return a packet socket with the filter, bound to an interface."""
     sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)  # protocol 0: it hears nothing before its bind
     try:
         sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_BPF, filter_)

@@ -1,4 +1,4 @@
-"""Scratch files and folders that no kill leaves behind: a janitor removes them when the processes that hold them have ended, however they did."""
+"""Scratch files and folders that are removed however the process ends, even by a kill: a janitor waits for its end."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tunnelmark.linux import cgroup_cleanup
 
 
 def hold(folder: Path) -> int:
-    """Have a folder removed when every process that holds the file descriptor returned has ended or closed it."""
+    """Have a folder removed once every process with the returned file descriptor has ended or closed it."""
     return _watched([folder])[1]
 
 
 @contextmanager
 def held(paths: Sequence[Path]) -> Iterator[None]:
-    """Have files and folders removed at the end of the block, however this process ends; behind the block they are gone."""
+    """Remove files and folders at the end of the block, or when this process ends before, however it ends."""
     janitor, ours = _watched(paths)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The few Linux system calls that Python 3.11 does not have: namespaces, mounts, prctl."""
+"""Makes the few Linux system calls that Python 3.11 lacks: for namespaces, mounts, prctl. OSError if one fails."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def unshare(flags: int) -> None:
 
 
 def shift_monotonic(nanoseconds: int) -> None:
-    """Have CLOCK_MONOTONIC show so much more for the processes that this one forks from now on (time_namespaces(7)).
+    """Let CLOCK_MONOTONIC show that much more for the processes that this one forks from now on (time_namespaces(7)).
 
-    OSError where the kernel has no time namespaces (before Linux 5.6, or without CONFIG_TIME_NS).
+    OSError if the kernel lacks time namespaces (before Linux 5.6, or without CONFIG_TIME_NS).
     """
     if not os.path.exists("/proc/self/timens_offsets"):
         raise OSError(errno.ENOSYS, "this kernel has no time namespaces (Linux 5.6), which give all nodes one clock")
@@ -52,7 +52,7 @@ def shift_monotonic(nanoseconds: int) -> None:
 
 
 def exchange(one: Path, other: Path) -> None:
-    """Let two paths of one file system change places, in one step; OSError as renameat2(2)."""
+    """Swap two paths of one file system in one step; OSError as renameat2(2)."""
     _check(_libc.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE), "renameat2")
 
 
@@ -76,7 +76,7 @@ def mount(source: str, target: str, kind: str, flags: int = 0, data: str = "") -
 
 
 def own_mounts() -> None:
-    """Keep what this process's mount namespace mounts from now on to itself (mount_namespaces(7), private)."""
+    """Keep mounts that are made in this process's mount namespace from now on private to it (mount_namespaces(7))."""
     try:
         mount("", "/", "", MS_REC | MS_PRIVATE)
     except OSError as error:
@@ -93,7 +93,7 @@ def die_with_parent(signal: int) -> None:
 
 
 def own_files_again() -> None:
-    """Let a process that became another user open its own files in /proc again (proc(5): they are root's until it says so)."""
+    """Let a process that became another user open its own files in /proc again, which belong to root until then."""
     _check(_libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0), "prctl")
 
 
