@@ -1,1 +1,1 @@
-"""Cluster: a study's blocks on many machines, scheduled by Dask, and their results in one folder."""
+"""Cluster: measures a study's blocks on many machines, scheduled by Dask, and collects their results in one folder."""

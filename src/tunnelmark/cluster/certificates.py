@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 AUTHORITY, CERTIFICATE, KEY = "ca.pem", "cluster.pem", "cluster-key.pem"
 DAYS = 30
-"""For how many days a certificate is valid by default."""
+"""The number of days for which a certificate is valid by default."""
 
 
 def make(folder: Path, days: int = DAYS) -> None:

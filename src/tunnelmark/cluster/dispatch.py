@@ -34,7 +34,7 @@ A worker must also answer within that time with what it would measure (`WorkerFa
 AGAIN = 30.0
 """Seconds after which a worker that was left out is asked again: the reason, such as other work, may have ended."""
 
-_LOGS = "DASK_LOGGING__DISTRIBUTED"  # Dask's own variable for how much it says
+_LOGS = "DASK_LOGGING__DISTRIBUTED"  # Dask's own variable for how much it logs
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Watcher:
     left_out: Callable[[str, str], object] = lambda *_: None
     waits: Callable[[str], object] = lambda _: None
     held: Callable[[WorkerFacts, Sequence[WorkerFacts]], bool] = lambda *_: False
-    """Returns whether it is useless to ask a worker again now: it would disturb those that measure, and change nothing."""
+    """Returns whether it is useless to ask a worker again now, because that would only disturb those that measure."""
 
 
 def require() -> None:
@@ -86,7 +86,7 @@ def require() -> None:
 
 
 async def spread(tasks: Sequence[BlockTask], asks: BlockTask, way: Way, watcher: Watcher) -> None:
-    """Have all blocks measured; `watcher.done` gets each one once, as soon as its result is there.
+    """Have all blocks measured; `watcher.done` gets each block once, when its result arrives.
 
     `asks`: the task that asks a worker what it would measure with. If a block has failed `scheduler_connection.TRIES`
     times, its error is raised. LabError if the scheduler, or every fit worker, is missing for `way.patience` seconds.

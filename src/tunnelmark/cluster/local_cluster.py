@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def here(count: int) -> Iterator[tuple[str, Security]]:
-    """Run a cluster of `count` workers on this machine; gives its address, and its TLS settings with temporary keys."""
+    """Run a cluster of `count` workers on this machine; give its address, and TLS settings with temporary keys."""
     dispatch.require()
     import dask
     from distributed import LocalCluster

@@ -30,9 +30,9 @@ TTL, SCHEDULER_PAGES, WORKER_PAGES = (
     "distributed.worker.http.routes",
 )
 
-_MEMORY = 5 << 29  # bytes of a virtual machine: 2 GiB of the guest's, and QEMU's own
+_MEMORY = 5 << 29  # bytes for a virtual machine: 2 GiB for the guest, and 0.5 GiB for QEMU
 
-_START = 30.0  # seconds in which a worker has reached its scheduler, or says that it has not and tries on; Dask's own would try without a word
+_START = 30.0  # seconds for a worker to reach its scheduler; else it reports that, and tries on (Dask would not report)
 _RETRY = 1.0  # seconds between two tries to reach the scheduler
 
 SILENCE = 30
@@ -155,7 +155,7 @@ def own_address(address: str) -> str:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address, with or without protocol and port, is a loopback address."""
+    """Return whether an address, with or without protocol and port, is a loopback address."""
     host = urlsplit(address if "://" in address else f"tcp://{address}").hostname or ""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback

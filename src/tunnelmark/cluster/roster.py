@@ -1,4 +1,4 @@
-"""Keeps the list of a cluster's workers: which may measure, which are left out and why, which must be asked."""
+"""Keeps the list of a cluster's workers: which may measure, which are left out and why, which are to be asked again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"[\d.]+")
 
 @dataclass(frozen=True, slots=True)
 class _LeftOut:
-    """A worker that may not measure: since when (CLOCK_MONOTONIC, in seconds), why, and its facts if it has sent them."""
+    """A worker that may not measure: since when (CLOCK_MONOTONIC, s), why, and its facts if it has sent them."""
 
     when: float
     why: str
@@ -26,7 +26,8 @@ class _LeftOut:
 
 
 class Roster:
-    """The workers of a scheduler by address: all with their number of threads (`seen`), the fit ones with facts (`fit`).
+    """The workers of a scheduler by address: `seen` has all, with their number of threads; `fit` the fit ones, with
+    facts.
 
     `again`: seconds after which a worker that was left out is asked again.
     """
@@ -44,7 +45,7 @@ class Roster:
         self._left_out = {address: left for address, left in self._left_out.items() if address in now}
 
     def to_ask(self, asked: Collection[str]) -> list[str]:
-        """Return the workers to ask for their facts: new ones, and ones left out `again` seconds ago, but not `asked`."""
+        """Return the workers to ask for facts: new ones, and those left out `again` seconds ago, except `asked`."""
         return sorted(each for each in self.seen if each not in self.fit and each not in asked and self._due(each))
 
     def takes(self, address: str, found: WorkerFacts) -> bool:
@@ -65,7 +66,7 @@ class Roster:
         self._left_out[address] = _LeftOut(time.monotonic(), why, found or self.fit.pop(address, None))
 
     def any_hope(self, asked: Collection[str]) -> bool:
-        """Whether a worker may measure, or one is in `asked` (it has yet to answer) that was not left out before."""
+        """Return whether a worker is fit, or one has yet to answer (it is in `asked`) that was not left out before."""
         return bool(self.fit or set(asked) - self._left_out.keys())
 
     def reasons(self) -> list[str]:

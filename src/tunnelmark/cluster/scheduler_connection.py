@@ -1,4 +1,4 @@
-"""One connection to the scheduler of a cluster: what was given to its workers, and what came of it."""
+"""Hands out tasks over one connection to the scheduler of a cluster, and handles their results and failures."""
 
 from __future__ import annotations
 
@@ -24,17 +24,21 @@ if TYPE_CHECKING:
     from tunnelmark.cluster.dispatch import Watcher, Way
 
 LOOK = 0.5
-"""Seconds between two looks at which workers there are."""
+"""Seconds between two requests to the scheduler for its list of workers."""
 
 TRIES = 3
-"""How often a block may fail by the fault of the machines that it was on, before the command gives up."""
+"""How often a block may fail on workers before the command gives up."""
 
 _CONNECT = 5  # seconds for one try to connect
 
 
 @dataclass
 class BlocksLeft:
-    """What is known over all connections: blocks that are not there yet, and the workers on which each has failed, by name."""
+    """The state that outlasts a lost connection.
+
+    `left`: by number, the blocks that have no result yet. `failed`: by a block's number, the names of the workers on
+    which it has failed.
+    """
 
     left: dict[int, BlockTask]
     failed: dict[int, list[str]] = field(default_factory=dict)
@@ -46,7 +50,7 @@ class SchedulerLost(Exception):
 
 @asynccontextmanager
 async def connected(way: Way) -> AsyncIterator[Client]:
-    """A connection to the scheduler; SchedulerLost where there is none. Errors of what is done with it stay what they are."""
+    """Open a connection to the scheduler for the block; SchedulerLost if that fails. The block's own errors pass."""
     from distributed import Client
 
     with _asking():
@@ -61,7 +65,7 @@ async def connected(way: Way) -> AsyncIterator[Client]:
 
 @contextmanager
 def _asking() -> Iterator[None]:
-    """Something is asked of the scheduler: what Dask raises where that is gone becomes SchedulerLost."""
+    """Raise SchedulerLost in place of an OSError of the block, which asks the scheduler something."""
     try:
         yield
     except OSError as error:  # also TimeoutError, and Dask's own CommClosedError
@@ -70,9 +74,10 @@ def _asking() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Out:
-    """What a worker was given: the block of that number, or (None) the question what it would measure with.
+    """A task that a worker was given: to measure the block `number`, or, if that is None, to return its facts.
 
-    `worker` is its name, or its address as long as it has not said one; `since` when it was given, in seconds of CLOCK_MONOTONIC.
+    `worker`: its name, or its address while the name is not known yet. `since`: when it was given, in seconds of
+    CLOCK_MONOTONIC.
     """
 
     address: str
@@ -83,22 +88,26 @@ class _Out:
 
 
 class SchedulerConnection:
-    """One connection to a scheduler: what was submitted by it, and the workers that it has seen.
+    """One connection to a scheduler: the tasks that were given out over it, and the workers that it has seen.
 
-    Each thing that is out has a coroutine that follows it, so that what ends costs the same however much is out. A worker whose block has
-    ended gets its next one before the result of the last is fetched; a look at which workers there are is taken each `LOOK` seconds.
+    A coroutine follows each task, so the end of one costs the same however many are out. A worker whose block has ended
+    gets its next one before the result of the last is fetched. The list of workers is read every `LOOK` seconds.
     """
 
     def __init__(self, client: Client, state: BlocksLeft, asks: BlockTask, way: Way, watcher: Watcher) -> None:
         self._client, self._state, self._asks, self._way, self._watcher = client, state, asks, way, watcher
-        self._waiting = sorted(state.left)  # a heap: the blocks that no worker has
+        self._waiting = sorted(state.left)  # a heap: numbers of the blocks that no worker has
         self._out: dict[_Out, asyncio.Task[None]] = {}
         self._busy: defaultdict[str, set[_Out]] = defaultdict(set)
         self._roster = Roster(watcher, way.again)
         self._told: asyncio.Queue[Callable[[], object]] = asyncio.Queue()
 
     async def run(self) -> None:
-        """Until no block is left; SchedulerLost where the scheduler is gone."""
+        """Hand out blocks until none is left. SchedulerLost if the scheduler is gone, LabError if no fit worker comes
+        in time.
+
+        The error of a block is raised if it has failed `TRIES` times.
+        """
         idle = time.monotonic()
         look = idle
         try:
@@ -116,7 +125,7 @@ class SchedulerConnection:
                 except TimeoutError:
                     continue
                 told()
-                await asyncio.sleep(0)  # what has ended meanwhile comes first: its worker is idle
+                await asyncio.sleep(0)  # tasks that have ended meanwhile come first: their workers are idle
         finally:
             for follower in self._out.values():
                 follower.cancel()
@@ -130,7 +139,7 @@ class SchedulerConnection:
             )
 
     def _hand_out(self, address: str) -> None:
-        """Give a worker as many blocks that no worker has as it has room for, but for those that it had better not have."""
+        """Give a worker waiting blocks, as many as it may have at once, but none that another worker should get."""
         found = self._roster.fit.get(address)
         if found is None or self._client.status != "running":
             return
@@ -149,7 +158,7 @@ class SchedulerConnection:
             heapq.heappush(self._waiting, number)
 
     def _rather_elsewhere(self, number: int, name: str) -> bool:
-        """Whether a block has failed on a worker, and there is another that may measure and on which it has not."""
+        """Return whether a block has failed on the worker `name`, and there is a fit worker on which it has not."""
         failed = self._state.failed.get(number, ())
         return name in failed and any(found.worker not in failed for found in self._roster.fit.values())
 
@@ -164,7 +173,7 @@ class SchedulerConnection:
         return out
 
     async def _follow(self, out: _Out) -> None:
-        """Wait until it has ended, free its worker, and tell what came of it."""
+        """Wait until a task has ended, free its worker, and queue the call that handles the result."""
         from distributed import wait
         from distributed.client import FutureCancelledError, FuturesCancelledError
 
@@ -183,13 +192,16 @@ class SchedulerConnection:
         self._told.put_nowait(told)
 
     def _free(self, out: _Out) -> None:
-        """The worker does nothing for it any more."""
+        """Note that the worker has finished this task, and give it another one."""
         if out in self._busy[out.address]:
             self._busy[out.address].remove(out)
             self._hand_out(out.address)
 
     async def _workers(self) -> bool:
-        """Look which workers there are, ask new ones what they have, forget those that are gone; whether any is fit, measures, or is asked for the first time."""
+        """Read the list of workers: ask new ones for their facts, and forget those that are gone.
+
+        Return whether any of them is fit, is measuring, or is asked for the first time.
+        """
         if self._client.scheduler is None:
             raise SchedulerLost("the connection has ended")
         with _asking():
@@ -204,7 +216,7 @@ class SchedulerConnection:
         return self._roster.any_hope(asked) or any(self._busy.values())
 
     def _gone(self) -> list[_Out]:
-        """What is lost with its worker; a block of it is handed out again."""
+        """Return the tasks that were lost with their workers, and put their blocks back among the waiting ones."""
         gone = [
             out
             for out, follower in self._out.items()
@@ -219,7 +231,10 @@ class SchedulerConnection:
         return gone
 
     def _late(self) -> list[_Out]:
-        """Questions that were not answered in time, as where a worker measures for another command, or the answer cannot be fetched; the worker is left out."""
+        """Return the requests for facts that were not answered in time, and leave their workers out.
+
+        A worker is late if it measures for another command, or if its answer cannot be fetched.
+        """
         since = time.monotonic() - self._way.patience
         late = [
             out
@@ -233,14 +248,14 @@ class SchedulerConnection:
         return late
 
     async def _give_up(self, given_up: Sequence[_Out]) -> None:
-        """Have the scheduler forget it, which would have it carried out again, should a worker come to the same address."""
+        """Make the scheduler forget tasks. Otherwise it would run them again if a worker came to the same address."""
         if not given_up:
             return
         with _asking():
             await self._client.cancel([out.future for out in given_up], force=True)  # type: ignore[no-untyped-call]
 
     def _forget(self, out: _Out) -> bool:
-        """Whether it was still waited for; now it is not any more."""
+        """Stop waiting for a task; return whether it was still waited for."""
         self._busy[out.address].discard(out)
         return self._out.pop(out, None) is not None
 
@@ -255,7 +270,7 @@ class SchedulerConnection:
             self._hand_out(out.address)
 
     def _lost(self, out: _Out) -> None:
-        """With the scheduler, or its worker: a block is handed out again."""
+        """Handle a task that was lost with the scheduler or its worker: a block waits for a worker again."""
         if self._forget(out) and out.number is not None:
             heapq.heappush(self._waiting, out.number)
 
@@ -280,14 +295,14 @@ class SchedulerConnection:
 
 
 def _on_worker(carry_out: Callable[[BlockTask, str], Any], task: BlockTask) -> Any:
-    """Carry a task out with the name of the worker that it came to."""
+    """Carry out a task on the worker that it came to, and return its result; `carry_out` gets the worker's name."""
     from distributed import get_worker
 
     return carry_out(task, str(get_worker().name))
 
 
 def _failed_for_good(number: int, workers: Sequence[str], error: BaseException | None) -> TunnelmarkError:
-    """The last error of a block that has failed on these workers, of its own kind."""
+    """Return the last error of a block that has failed on these workers; it keeps its class if it is one of ours."""
     failed = f"block {number} failed {len(workers)} times, on {' and '.join(dict.fromkeys(workers))}"
     if isinstance(error, TunnelmarkError):
         return again({**plain(error), "message": f"{failed}: {error.message}"})

@@ -1,7 +1,8 @@
-"""Workers on hosts that OpenSSH reaches: nothing listens there but on the loopback address, and nothing is copied there.
+"""Runs workers on hosts that OpenSSH reaches. There they listen on the loopback address only, and no file is copied.
 
-Each connection carries the worker's link to our scheduler and back (`-R` and `-L`), the keys for it on the worker's standard input, and its end: when the
-connection or this command ends, that input ends, and the worker with it. Host keys, users, agents and jump hosts are OpenSSH's own matter.
+Each connection forwards the worker's connections to our scheduler and back (`-R` and `-L`), and gives the worker its
+keys on standard input. When the connection or this command ends, that input ends, and the worker with it. Host keys,
+users, agents and jump hosts are OpenSSH's own matter.
 """
 
 from __future__ import annotations
@@ -27,28 +28,31 @@ if TYPE_CHECKING:
     from distributed.security import Security
 
 LACKS = "lacks: "
-"""How a line of a worker begins that says why it cannot join, on its standard error: the command at the other end hands that on."""
+"""A worker's line on standard error that begins so says why it cannot join; the command at the other end shows it."""
 
-_SAID = 50  # lines that are kept of what ssh and a worker say
+_SAID = 50  # lines that are kept of ssh's and a worker's output
 _RETRY = 5.0  # seconds until a host whose connection has ended is tried again
 _OPTIONS = ("-T", *BATCH, "-o", "ExitOnForwardFailure=yes", *ALIVE)
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One line of a file of hosts: what ssh(1) takes, the destination last; and the words that start tunnelmark there."""
+    """A line of a file of hosts: ssh(1)'s arguments, the destination last; the words that start tunnelmark there."""
 
     ssh: tuple[str, ...]
     command: tuple[str, ...] = ("tunnelmark",)
 
     @property
     def name(self) -> str:
-        """The destination."""
+        """The destination of ssh, such as `user@host`."""
         return self.ssh[-1]
 
 
 def read(file: Path) -> tuple[Host, ...]:
-    """The hosts of a file, one a line; `#` begins a comment. UsageError where a line has no destination, or two have the same."""
+    """Return the hosts of a file, one in each line; `#` begins a comment.
+
+    UsageError if the file cannot be read or names no host, if a line has no destination, or if two have the same one.
+    """
     found: list[Host] = []
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
@@ -78,7 +82,10 @@ def read(file: Path) -> tuple[Host, ...]:
 def workers(
     hosts: tuple[Host, ...], scheduler: str, security: Security, said: Callable[[str, str], object]
 ) -> Iterator[None]:
-    """A worker on each host for as long as the block lasts; `said` gets a host and why it is not there, and is tried again."""
+    """Run a worker on each host while the block lasts. A host whose worker is not there is tried again every 5 s.
+
+    `said` is called with the host's name and the reason why its worker is not there.
+    """
     with ExitStack() as stack:
         for host in hosts:
             stack.enter_context(_Connection(host, scheduler, security, said))
@@ -86,7 +93,7 @@ def workers(
 
 
 class _Connection:
-    """One host: a thread that connects, and again when the connection has ended."""
+    """Runs one host's worker in a thread: it connects, and connects again when the connection has ended."""
 
     def __init__(self, host: Host, scheduler: str, security: Security, said: Callable[[str, str], object]) -> None:
         self._host, self._scheduler, self._said = host, scheduler, said
@@ -128,7 +135,7 @@ class _Connection:
                 self._ends.wait(_RETRY)
 
     def _heard(self, stderr: Iterable[str]) -> Sequence[str]:
-        """The last lines of what ssh and the worker say until they end; what keeps the worker from joining is said at once."""
+        """Read lines until ssh and the worker end; return the last ones. A line with `LACKS` is reported at once."""
         lines: deque[str] = deque(maxlen=_SAID)
         for line in map(str.strip, stderr):
             if line.startswith(LACKS) and not self._ends.is_set():
@@ -150,7 +157,7 @@ class _Connection:
 
 
 def reason(lines: Sequence[str]) -> str:
-    """Why a connection has ended, by what was said: the last error with its hint; without one the last line, and "" if there is none."""
+    """Return why a connection has ended: the last error in the lines, with its hint; else the last line; or ""."""
     places = [place for place, line in enumerate(lines) if line.startswith("error: ")]
     if not places:
         return lines[-1] if lines else ""
@@ -160,12 +167,12 @@ def reason(lines: Sequence[str]) -> str:
 
 
 def keys(security: Security) -> dict[str, str]:
-    """What a worker needs of a cluster's keys, as PEM."""
+    """Return the part of a cluster's keys that a worker needs, as PEM texts: `ca`, `certificate`, `key`."""
     held: Any = security
     return {"ca": held.tls_ca_file, "certificate": held.tls_worker_cert, "key": held.tls_worker_key}
 
 
 def security(line: str) -> Security:
-    """The settings that `keys` said."""
+    """Return Dask's TLS settings from a line of JSON with the result of `keys`."""
     said = json.loads(line)
     return certificates.settings(said["ca"], said["certificate"], said["key"])

@@ -1,4 +1,4 @@
-"""The tasks for workers and their results, as plain data, because both ends may run on machines of different kinds."""
+"""The tasks for workers and their results, as plain data, because both ends may be machines of different kinds."""
 
 from __future__ import annotations
 
@@ -16,19 +16,22 @@ from tunnelmark.plan.model import Study
 from tunnelmark.record.fingerprint_diff import KEY
 
 HOST = "worker_host"
-"""The key of an environment that has the name of the worker's machine."""
+"""The key of an environment (what a run records of its machine) for the name of the worker's machine."""
 
 
 QEMU = "qemu"
-"""The key of a worker's facts that has the version of QEMU, where blocks run in virtual machines."""
+"""The key of an environment for QEMU's version; it is there if blocks run in virtual machines."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockTask:
-    """One block of a study, to be measured whole on one worker.
+    """One block of a study, which one worker is to measure as a whole.
 
-    `inputs` are the study's files by their place, `settings` what the command line changed of it, `kernels` the virtual machine's kernel (none: the
-    worker's own). `measure`: the worker measures its machine before the block, as `run` does, and `wait`: it waits for other work to end. `number` None asks only what the worker would measure with (`WorkerFacts`).
+    `number`: the block's number; None: only return what the worker would measure with (`WorkerFacts`).
+    `inputs`: the texts of the study's files, by path. `settings`: what the command line changed of the study.
+    `kernels`: the kernel of the virtual machine; (): the worker's own kernel.
+    `measure`: the worker also measures its machine before the block, as `run` does. `wait`: it waits for other work to
+    end.
     """
 
     study: str
@@ -42,9 +45,11 @@ class BlockTask:
 
 @dataclass(frozen=True, slots=True)
 class BlockDone:
-    """A block that a worker has measured: its plan and environment as JSON, the lines of its journal, and its raw output as a tar archive.
+    """A block that a worker has measured.
 
-    `seconds` is how long the worker took, from getting the block to having packed it.
+    `plan`, `environment`: the run's files as JSON. `journal`: the lines of its journal.
+    `raw`: the run's raw output as a gzipped tar archive.
+    `seconds`: how long the worker took, from getting the block until it had packed the result.
     """
 
     number: int
@@ -58,7 +63,7 @@ class BlockDone:
 
 @dataclass(frozen=True, slots=True)
 class WorkerFacts:
-    """The facts of a worker: its environment as runs record it, and a hash of all programs that it would measure with."""
+    """The facts of a worker: its environment as runs record it, and a hash of all programs that it measures with."""
 
     worker: str
     environment: Mapping[str, Any]
@@ -85,7 +90,7 @@ def task_of(
 
 
 def study_of(asked: Mapping[str, Any], inputs: Path, catalogue: Catalogue) -> Study:
-    """The study that was asked for by `task_of`, read again from its files; PlanError if they are not what they were."""
+    """Return the study that `task_of` asked for, read again from its files in `inputs`; PlanError if one is wrong."""
     settings = dict(asked["settings"])
     attempts, cores = settings.pop("attempts"), settings.pop("cores")
     study = load_study(asked["study"], Files((inputs,)), catalogue, grows=False, **settings)
@@ -93,9 +98,10 @@ def study_of(asked: Mapping[str, Any], inputs: Path, catalogue: Catalogue) -> St
 
 
 def programs_hash(environment: Mapping[str, Any]) -> str:
-    """A hash of what must be equal on all workers: this program's version, and the bytes of every program that takes part.
+    """Return a hash of all that must be equal on all workers: this program's version, and the bytes of every program
+    that takes part.
 
-    Where they lie may differ.
+    The programs' paths may differ.
     """
     kept = {
         "tunnelmark": environment.get("tunnelmark"),
@@ -107,7 +113,7 @@ def programs_hash(environment: Mapping[str, Any]) -> str:
 
 
 def differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """Return in words which programs differ between two environments."""
+    """Return in words which programs of `theirs` differ from those of `mine` (two environments); [] if none does."""
     found = []
     if mine.get("tunnelmark") != theirs.get("tunnelmark"):
         found.append(f"tunnelmark {theirs.get('tunnelmark')}, not {mine.get('tunnelmark')}")

@@ -1,4 +1,4 @@
-"""What runs on a worker: a block, or a look at what it would be measured with, by a process of its own that ends with the worker."""
+"""Carries out tasks on a worker, each in a process that ends with the worker: measures a block, or collects facts."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tunnelmark.record.results import ENVIRONMENT, JOURNAL, PLAN, RAW
 
 MODULE = "tunnelmark.cli.block_run"
 REQUEST, ERROR, FACTS, RESULTS = "request.json", "error.json", "facts.json", "results"
-"""Files of the folder that worker and process share."""
+"""Names of the files in the folder that the worker and such a process share."""
 
-_LOOK = 1.0  # seconds between two looks at whether a block is waited for
+_LOOK = 1.0  # seconds between two checks whether a block's result is still wanted
 
 _lives: set[IO[bytes]] = set()
-"""Pipes that the processes of blocks listen to: each ends when its pipe is closed."""
+"""Pipes that the processes of blocks have as input: a process ends when its pipe is closed."""
 
 
 def stop() -> None:
@@ -39,7 +39,10 @@ def stop() -> None:
 
 
 def listening(line: Sequence[str], files: Sequence[int] = ()) -> subprocess.CompletedProcess[str]:
-    """Run a process that ends with its input: when it is done, this worker ends, or no one waits for what it does any more."""
+    """Run a process that ends when its input ends; return its exit code and output.
+
+    Its input ends when this worker ends, or when the scheduler no longer wants the result.
+    """
     wanted = _wanted()
     theirs, ours = os.pipe2(os.O_CLOEXEC)
     with open(ours, "wb") as life:
@@ -63,7 +66,10 @@ def listening(line: Sequence[str], files: Sequence[int] = ()) -> subprocess.Comp
 
 
 def _wanted() -> Callable[[], bool]:
-    """Whether the task of Dask that this thread carries out is waited for. Where its command has gone, or has given it up, Dask says so of the task and lets the thread go on."""
+    """Return a function that says whether the result of the task that this thread carries out is still wanted.
+
+    If the command is gone or has given the task up, Dask changes the task's state but lets the thread go on.
+    """
     from distributed import get_worker
 
     try:
@@ -80,7 +86,7 @@ def _wanted() -> Callable[[], bool]:
 
 
 def measure(task: BlockTask, name: str) -> BlockDone:
-    """Measure one block on this machine. If that fails, the error of the block is raised. `name`: the worker's name."""
+    """Measure one block here, and return its results. Raises the block's error. `name`: the worker's name."""
     begun = time.monotonic()
     assert task.number is not None
     with _Shared(task) as shared:
@@ -99,7 +105,7 @@ def measure(task: BlockTask, name: str) -> BlockDone:
 
 
 def facts(task: BlockTask, name: str) -> WorkerFacts:
-    """Return this worker's facts. If it lacks something that the study needs, the error that says so is raised."""
+    """Return this worker's facts. Raises the error that says what the worker lacks for the study."""
     with _Shared(task) as shared:
         shared.carry_out()
         environment = _placed(json.loads((shared.folder / FACTS).read_text()))
@@ -107,7 +113,7 @@ def facts(task: BlockTask, name: str) -> WorkerFacts:
 
 
 class _Shared:
-    """A folder for one process, removed at the end; the process gets the request there and leaves its answer."""
+    """A folder for one process, removed at the end: the process finds its request there, and leaves its answer."""
 
     def __init__(self, task: BlockTask) -> None:
         self._task = task
@@ -125,7 +131,7 @@ class _Shared:
         os.close(self._held)
 
     def carry_out(self) -> None:
-        """Run the process, as root; its own error is raised here. It ends itself when this one is gone, and its input with it."""
+        """Run the process as root, and raise the error that it reports, if any. It ends by itself when we are gone."""
         line = [sys.executable, "-m", MODULE, str(self.folder)]
         if os.geteuid() != 0:  # by the program that the one sudo rule is for (`privileges.sudo_rule`)
             line = [
