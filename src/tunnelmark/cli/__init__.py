@@ -1,4 +1,4 @@
-"""The command `tunnelmark`; each subcommand has a module of its own, imported when it is called."""
+"""The command `tunnelmark`; each subcommand has a module of its own, which is imported when it is called."""
 
 from tunnelmark.cli.command import main
 

@@ -1,4 +1,4 @@
-"""What `ab` asks: which change, by which metrics, with how many blocks."""
+"""The question that `ab` asks: which change to find, by which metrics, with how many blocks."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tunnelmark.units import Share
 
 CHANGE, COUNTED_CHANGE = "3 %", "1 %"
 COUNTED_FLOOR = 6
-"""Blocks before the first decision by counted time, whose repetitions are nearly alike; with fewer, three intervals together are unbounded."""
+"""Blocks before the first decision by counted time; with fewer, three intervals together would have no bounds."""
 
 COUNTED_MOST = 16
-"""Blocks at most by counted time where nothing states them: an emulated second takes several."""
+"""The most blocks by counted time if no option states them; few, because an emulated second takes several."""
 
 COUNTED_METRICS = ("cpu_per_gb_source", "cpu_per_gb_target")
-"""What decides by counted time next to the primary metrics: instructions for each byte."""
+"""Metrics that decide by counted time next to the primary ones: instructions for each byte."""
 
 
 @dataclass(frozen=True, slots=True)
 class AbQuestion:
-    """What `ab` asks: the change to find, the metrics that decide, and until when blocks are added."""
+    """The question of `ab`: the values of its options; None or () where the default holds (`budget`: no limit)."""
 
     change: str | None
     named: tuple[str, ...]
@@ -34,7 +34,7 @@ class AbQuestion:
     counted: bool
 
     def of(self, study: Study, context: RunContext) -> Study:
-        """The study with this question. UsageError or UnknownName if an option's value does not fit."""
+        """Return the study with this question. UsageError or UnknownName if an option's value does not fit."""
         text = self.change or (COUNTED_CHANGE if self.counted else CHANGE)
         try:
             change = Share.parse(text)
@@ -60,7 +60,7 @@ class AbQuestion:
         return replace(study, enough=enough, replacements=0)
 
     def _metrics(self, study: Study, context: RunContext) -> tuple[str, ...]:
-        """The names of the metrics that decide; empty means the primary ones."""
+        """Return the names of the metrics that decide; () means the primary ones."""
         known, primary = dict[str, None](), dict[str, None]()
         for use in study.workloads:
             workload = context.workloads[use.workload]

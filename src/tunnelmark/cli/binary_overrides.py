@@ -113,7 +113,7 @@ def _sweep(base: Path) -> None:
 
 
 def _in_use(folder: Path) -> bool:
-    """Whether the folder's command still runs, or its janitor, whose command line has the folder."""
+    """Return whether the folder's command still runs, or its janitor, whose command line has the folder."""
     if Path("/proc", folder.name.partition("-")[0]).exists():
         return True
     sign = os.fsencode(folder)

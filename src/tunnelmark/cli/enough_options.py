@@ -29,7 +29,7 @@ class Asked:
         return (self.precision, self.budget, self.most) != (None, None, None)
 
     def of(self, study: Study, *, blocks_stated: bool) -> Study:
-        """The study, changed as the options ask. UsageError if it cannot be so changed."""
+        """Return the study, changed as the options ask. UsageError if it cannot be changed so."""
         if self and study.smoke:
             raise UsageError(
                 "--smoke cannot be combined with --precision, --time-budget or --max-blocks: it only shows whether a study works",
@@ -43,7 +43,7 @@ NOTHING_ASKED = Asked()
 
 
 def options(command: _Command) -> _Command:
-    """Adds the options to a command, which is given them as `enough`."""
+    """Add the options to a command; it gets their values as the argument `enough`."""
 
     @wraps(command)
     def with_enough(*, precision: str | None, time_budget: str | None, max_blocks: int | None, **others: Any) -> Any:
@@ -68,7 +68,7 @@ def options(command: _Command) -> _Command:
 
 
 def asked(precision: str | None, time_budget: str | None, most: int | None) -> Asked:
-    """The options' texts as values; UsageError if one cannot be read. `30m` and `2h` are minutes and hours."""
+    """Return the values of the options' texts; UsageError if one cannot be read. `30m` is minutes, `2h` is hours."""
     try:
         share = None if precision is None else Share.parse(precision)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What a host's relay takes from the command line's code: the facts of a host for a study, and the measurement lock."""
+"""Gives a host's relay what only this package can: the host's facts for a study, and the measurement lock."""
 
 from __future__ import annotations
 

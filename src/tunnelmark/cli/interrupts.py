@@ -1,8 +1,8 @@
-"""Ctrl-C: a command ends within two seconds of it, whatever it is doing, and says how to go on.
+"""Handles Ctrl-C: a command ends within two seconds of it, whatever it is doing, and says how to go on.
 
-The first Ctrl-C raises KeyboardInterrupt wherever the command is, also in the middle of work that does not await anything, and
-everything is taken down in order. If that takes too long, or at a second Ctrl-C, the process ends at once: the kernel and the
-janitor remove what a lab has made, as after `kill -9`.
+The first Ctrl-C raises KeyboardInterrupt wherever the command is, also in the middle of work that does not await
+anything, and everything is taken down in order. If that takes too long, or at a second Ctrl-C, the process ends at
+once: the kernel and the janitor remove what a lab has made, as after `kill -9`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PATIENCE = 1.2  # seconds for an orderly end: less than two, because a machine 
 _NUDGES = (0.01, 0.1, 0.5)  # seconds from one to the next
 _SHOW_CURSOR = b"\x1b[?25h"  # a progress bar that is cut off leaves it hidden
 
-_words: Callable[[], str] = lambda: ANEW  # noqa: E731  # what is said if the command is stopped now
+_words: Callable[[], str] = lambda: ANEW  # noqa: E731  # the message if the command is stopped now
 _stopped = False
 
 
@@ -37,7 +37,7 @@ def goes_on(words: str | Callable[[], str]) -> None:
 
 
 def sentence() -> str:
-    """The message that is printed when the command has been stopped."""
+    """Return the message that is printed when the command has been stopped."""
     return f"stopped; {_words()}"
 
 
@@ -63,10 +63,11 @@ def heard() -> Iterator[None]:
 
 @contextmanager
 def _nudged() -> Iterator[None]:
-    """Have no system call outlast a signal that came after Python's last look for one, and before the call began.
+    """Interrupt a system call that began just after a signal, while the block runs.
 
-    Python would see that signal only when the call returns, which may be never. A thread that hears of the signal from the
-    kernel's own handler ends the call with another one, for which nothing is done.
+    If the signal comes after Python's last check for signals and before the call, Python sees it only when the call
+    returns, which may be never. So a thread that the kernel's own handler informs of the signal ends the call by a
+    further signal, which has no other effect.
     """
     reading, bell = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(bell, False)
@@ -101,7 +102,7 @@ def _hear(_: int, __: FrameType | None) -> None:
 
 
 def _says_more(record: logging.LogRecord) -> bool:
-    """A log filter: False for asyncio's complaint that the KeyboardInterrupt of a task was never retrieved."""
+    """Filter the log: return False for asyncio's complaint that the KeyboardInterrupt of a task was never retrieved."""
     return not (record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))
 
 

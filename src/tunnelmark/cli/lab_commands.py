@@ -232,7 +232,7 @@ def _end(state: dict[str, Any]) -> None:
 
 
 def _require_programs(vpn: str) -> None:
-    """MissingPart if a program of the VPN is not on this machine."""
+    """Raise MissingPart if a program of the VPN is not on this machine."""
     if not vpn:
         return
     driver, options = registry.arm(vpn)

@@ -135,7 +135,7 @@ async def _require_alike(labs: SshLabs, vpn: str, files: Files, profile: str, to
 
 
 def _nodes(lab: Lab, tunnel: RunningDeployment | None, labs: LabClient | SshLabs) -> dict[str, dict[str, Any]]:
-    """By node, routers and the middle node included: how commands reach it, and its addresses."""
+    """Return by node, routers and the middle node included, how commands reach it, and its addresses."""
     hosts = labs.hosts_of(lab.name) if isinstance(labs, SshLabs) else {}
     found = {}
     for name, node in lab.members.items():

@@ -1,4 +1,4 @@
-"""Reads and writes the files of labs of `lab up`: states, daemons' logs, and what is kept of failed or lost labs."""
+"""Reads and writes the files of labs of `lab up`: states, daemons' logs, and what is left of failed or lost labs."""
 
 from __future__ import annotations
 
@@ -57,18 +57,21 @@ class LabFiles:
 
 
 def own(name: str) -> LabFiles:
-    """The files that this user's command writes about a lab of that name."""
+    """Return the paths of the files that this user's command writes about a lab of that name."""
     return LabFiles(_folders()[0], name)
 
 
 def files_of(name: str) -> LabFiles:
-    """The files of a lab that this user or root has made; if there is none, those that this user would make."""
+    """Return the paths of a lab's files: those that exist, of this user or of root; else this user's."""
     known = [LabFiles(folder, name) for folder in _folders()]
     return next((files for files in known if files.state.exists() or files.kept.exists()), known[0])
 
 
 def _folders() -> list[Path]:
-    """Only root can make a lab of this machine, and every user one over other hosts."""
+    """Return the folders that may hold labs' files, this user's own first.
+
+    Only root can make a lab on this machine, but every user can make one on other hosts.
+    """
     if os.geteuid() == 0:
         return [STATES]
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
@@ -76,7 +79,7 @@ def _folders() -> list[Path]:
 
 
 def logs_in(folder: Path) -> dict[str, dict[str, Path]]:
-    """The paths of the logs in a folder, by node, then by daemon."""
+    """Return the paths of the logs in a folder, by node, then by daemon; {} without logs."""
     found: dict[str, dict[str, Path]] = {}
     for path in sorted(folder.glob("daemon.*.*.log")):
         node, _, daemon = path.name.removeprefix("daemon.").removesuffix(".log").partition(".")
@@ -85,13 +88,13 @@ def logs_in(folder: Path) -> dict[str, dict[str, Path]]:
 
 
 def names() -> list[str]:
-    """The names of labs that have files here, whether they are up or have failed."""
+    """Return the names of labs that have files here, whether they are up or have failed."""
     found = {path.stem for folder in _folders() for kind in ("json", "failed") for path in folder.glob(f"*.{kind}")}
     return sorted(found)
 
 
 def state_of(name: str) -> dict[str, Any] | None:
-    """The state of a lab; None if it is not up."""
+    """Return the state of a lab; None if it is not up."""
     try:
         state: dict[str, Any] = json.loads(files_of(name).state.read_text())
         command = Path(f"/proc/{state['pid']}/cmdline").read_bytes().split(b"\0")
@@ -101,14 +104,14 @@ def state_of(name: str) -> dict[str, Any] | None:
 
 
 def up() -> Iterator[dict[str, Any]]:
-    """The states of all labs that are up."""
+    """Yield the states of all labs that are up."""
     for name in names():
         if (state := state_of(name)) is not None and lost(name) is None:
             yield state
 
 
 def required(name: str) -> dict[str, Any]:
-    """The state of a lab that is up. LabError with the reason if it was lost, UsageError if there is none."""
+    """Return the state of a lab that is up. LabError with the reason if it was lost, UsageError if it is not up."""
     if (error := lost(name)) is not None:
         raise error
     state = state_of(name)
@@ -120,7 +123,7 @@ def required(name: str) -> dict[str, Any]:
 
 
 def keep_lost(files: LabFiles, why: str) -> None:
-    """Keep why a lab is gone, with its logs, until `lab down` reports it or a lab of that name is made again."""
+    """Store why a lab is gone, with its logs, until `lab down` reports it or a lab of that name is made again."""
     if files.logs.exists():
         files.logs.rename(files.kept)
     files.kept.mkdir(exist_ok=True)
@@ -128,7 +131,7 @@ def keep_lost(files: LabFiles, why: str) -> None:
 
 
 def lost(name: str) -> LabError | None:
-    """Why a lab that was up is gone although no one has ended it, as an error; None if nothing is known of that."""
+    """Return, as an error, why a lab is gone although no user ended it; None if no reason is stored."""
     try:
         why = json.loads(files_of(name).reason.read_text())["why"]
     except (OSError, ValueError):
@@ -140,7 +143,7 @@ def lost(name: str) -> LabError | None:
 
 
 def forget_lost(name: str) -> None:
-    """Forget why a lab is gone; its daemons' logs stay."""
+    """Remove the stored reason why a lab is gone; its daemons' logs stay."""
     files = files_of(name)
     with suppress(OSError):
         files.reason.unlink()

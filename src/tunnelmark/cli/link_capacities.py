@@ -1,7 +1,8 @@
-"""Measures the machine before a study: fixes the rates that are left to it, and says which links it does not carry.
+"""Measures the machine before a study: fixes rates that are left to it, and reports links that it does not carry.
 
-The results are used for some hours (`doctor.cache`) and are in environment.json. Finding them takes some seconds the first time.
-Where the nodes run on other hosts, these are what is measured, for each study: their load is not known from here.
+It takes some seconds the first time. The results are valid for some hours (`doctor.cache`), and are recorded in
+environment.json. If the nodes run on other hosts, these are measured before each study, because their load is not known
+here.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from tunnelmark.workloads.base import Workload
 VARIABLE = "TUNNELMARK_MEASURE"
 """Environment variable; `no` means that nothing is measured before a study."""
 
-_WAKEUPS = 1.0  # seconds on each core
+_WAKEUPS = 1.0  # seconds of measuring wake-ups on each core
 _FAST_ETHERNET = 100_000_000  # bit/s of the profile of that name
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def option(command: _Command) -> _Command:
-    """Adds `--measure/--no-measure` to a command."""
+    """Add `--measure/--no-measure` to a command."""
     return click.option(
         "--measure/--no-measure",
         "measure_first",
@@ -51,7 +52,7 @@ def option(command: _Command) -> _Command:
 
 
 def rate_option(command: _Command) -> _Command:
-    """Adds `--rate` to a command: what a profile's `rate = "auto"` means, without a measurement."""
+    """Add `--rate` to a command: the meaning of a profile's `rate = "auto"`, in place of a measurement."""
     return click.option(
         "--rate",
         metavar="RATE",
@@ -68,9 +69,9 @@ def _rate(_context: click.Context, _option: click.Parameter, text: str | None) -
 
 
 def stated(study: Study, rate: Rate | None) -> Study:
-    """The study with this rate for every profile with `rate = "auto"`.
+    """Return the study with this rate for every profile with `rate = "auto"`; unchanged if `rate` is None.
 
-    UsageError if there is none, or if one has a lower bound on its rate than this. None for `rate` changes nothing.
+    UsageError if the study has none of these profiles, or if the rate is above the bound that one of them states.
     """
     if rate is None:
         return study
@@ -152,7 +153,7 @@ async def _measure(
 
 
 async def rate_of(labs: Labs, known: MeasurementCache | None, topology: Topology, profile: Profile) -> Fixed:
-    """The rate that a profile's `auto` means on this machine or the labs' hosts: measured now, or from the cache."""
+    """Return the rate that a profile's `auto` means on this machine or the labs' hosts: measured or from the cache."""
     name = f"rate {_mark(profile, topology, labs.node_cores)}"
     if known is not None and (kept := known.get(name)) is not None:
         return Fixed(Rate(kept["rate"]), kept["because"])
@@ -164,7 +165,7 @@ async def rate_of(labs: Labs, known: MeasurementCache | None, topology: Topology
 
 
 async def closed(labs: Labs, profile: Profile, topology: Topology, files: Files) -> Profile:
-    """The profile with the rate that its `auto` means, for commands without a study; `files` must hold the profile."""
+    """Return the profile with the rate that its `auto` means, for commands without a study; `files` must hold it."""
     if profile.auto is None:
         return profile
     known = MeasurementCache.here() if labs.here else None
@@ -172,7 +173,7 @@ async def closed(labs: Labs, profile: Profile, topology: Topology, files: Files)
 
 
 def closed_now(profile: Profile, topology: Topology, files: Files, on: Inventory | None = None) -> Profile:
-    """As `closed`, measured in new labs: on this machine, or on the hosts `on`."""
+    """Return the same as `closed`, measured in new labs: on this machine, or on the hosts `on`."""
 
     async def measure() -> Profile:
         async with real_hosts.labs(on) as labs:
@@ -184,7 +185,7 @@ def closed_now(profile: Profile, topology: Topology, files: Files, on: Inventory
 async def _fitness(
     labs: Labs, known: MeasurementCache | None, topology: Topology, profile: Profile, load: StudyLoad
 ) -> Fitness:
-    """Whether a link fits this machine. Only a good result is cached: the machine may be quiet the next time."""
+    """Return how a link fits this machine. Only a good result is cached: the machine may be quiet the next time."""
     name = f"link {_mark(profile, topology, labs.node_cores)} {load}"
     if known is not None and (kept := known.get(name)) is not None:
         return Fitness(profile.name, kept["state"], kept["said"])
@@ -195,7 +196,7 @@ async def _fitness(
 
 
 def _woken(known: MeasurementCache) -> wakeups.Wakeups | None:
-    """How late the machine wakes programs; None if it cannot be measured, because a study does not depend on it."""
+    """Return how late the machine wakes programs; None if it cannot be measured: a study does not depend on it."""
     if (kept := known.get("wakeups")) is not None:
         return wakeups.Wakeups(**kept)
     try:
@@ -207,7 +208,7 @@ def _woken(known: MeasurementCache) -> wakeups.Wakeups | None:
 
 
 def _mark(profile: Profile, topology: Topology, node_cores: int) -> str:
-    """The cache name of a link; any other setting of the link, or number of cores per node, has another name."""
+    """Return a link's name in the cache: another setting of the link, or number of cores per node, changes it."""
     kinds = (profile.model, profile.unit, profile.backend, profile.place, profile.card)
     said = (profile.forward, profile.back, *kinds, topology.links, node_cores)
     return f"{profile.name} {topology.name} {hashlib.sha256(repr(said).encode()).hexdigest()[:12]}"
@@ -229,7 +230,7 @@ _ENDS = {
 
 
 def _tell(study: Study, found: Sequence[Fitness], console: Console, who: str = "this machine does") -> None:
-    """A warning for each link that the machine does not carry; UsageError if it carries none in real time."""
+    """Print a warning for each link that the machine does not carry; UsageError if it carries none in real time."""
     bad = [fit for fit in found if fit.state != "fits"]
     profiles = {profile.name: profile for profile in study.profiles}
     if bad and len(bad) == len(study.profiles) and all(fit.state == "drops" for fit in bad):

@@ -25,13 +25,13 @@ from tunnelmark.cli import other_work
 from tunnelmark.units import clock
 
 LOCK = Path("/run/tunnelmark/measuring.lock")
-"""Held (flock(2)) by the command that measures now; the kernel lets go of it when the command ends in any way."""
+"""The lock file. The command that measures now holds it (flock(2)); the kernel releases it however the command ends."""
 
 NO_WAIT = "TUNNELMARK_NO_WAIT"
-"""Environment variable that means `--no-wait`, for what cannot get the option, such as a suite of `packages verify`."""
+"""Environment variable that means `--no-wait`, for processes without that option: the suites of `packages verify`."""
 
 _LOOK_AGAIN = 0.2  # seconds between two looks at whether the other has ended
-_GLANCE = 0.05  # seconds for which a process that only looks may hold it
+_GLANCE = 0.05  # seconds for which a process that only checks may hold the lock
 
 no_wait = click.option(
     "--no-wait", is_flag=True, help="Do not wait for a measurement on this machine to end, but disturb it."
@@ -110,7 +110,7 @@ def alone(
 
 
 def measuring() -> LockHolder | None:
-    """The command that measures now; None if no command does."""
+    """Return the command that measures now; None if no command does."""
     try:
         with LOCK.open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -149,7 +149,7 @@ def _wait(console: Console, lock: IO[str]) -> None:
 
 
 def _taken(lock: IO[str], patience: float = 0.0) -> bool:
-    """Whether the lock could be taken: it was free, or became free within `patience` seconds."""
+    """Return whether the lock could be taken: it was free, or became free within `patience` seconds."""
     deadline = time.monotonic() + patience
     while True:
         try:
@@ -163,7 +163,7 @@ def _taken(lock: IO[str], patience: float = 0.0) -> bool:
 
 
 def _holder() -> LockHolder:
-    """The holder of the lock, as far as the file says; an older version writes only its process number."""
+    """Return the holder of the lock, as far as the file says; an older version wrote only its process ID."""
     try:
         said = json.loads(LOCK.read_text())
         return LockHolder(said) if isinstance(said, int) else LockHolder(**said)

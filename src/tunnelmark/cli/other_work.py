@@ -1,7 +1,7 @@
-"""Other work of this project on the machine, such as labs, builds and tests: each process announces its own.
+"""Announces work of this project on the machine, such as labs, builds and tests, to its other processes.
 
-Each binds an abstract Unix socket (unix(7)) whose name says what it does. Such a name needs no file and no privilege. Every
-process finds it in /proc/net/unix, and the kernel removes it with the process, however that ends.
+Each process binds an abstract Unix socket (unix(7)) whose name says what it does. Such a name needs neither a file nor
+a privilege. Every process finds it in /proc/net/unix, and the kernel removes it with the process, however that ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LONGEST = 107  # bytes of a name in struct sockaddr_un, less the zero that make
 
 @dataclass(frozen=True, slots=True)
 class OtherWork:
-    """Work of another process: what it does, its process number, and its begin (seconds since the Unix epoch)."""
+    """Work of another process: what it does, its process ID, and its begin (seconds since the Unix epoch)."""
 
     what: str
     pid: int
@@ -45,7 +45,7 @@ def told(what: str) -> Iterator[None]:
 
 
 def others() -> tuple[OtherWork, ...]:
-    """The work that other processes have announced, the oldest first."""
+    """Return the work that other processes have announced, the oldest first."""
     shown = Path("/proc/net/unix").read_text(errors="replace")
     found = {
         OtherWork(what, int(pid), float(since)) for pid, since, what in _LINE.findall(shown) if int(pid) != os.getpid()

@@ -35,7 +35,7 @@ class _Unpadded(io.TextIOBase):
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console for stdout or stderr. A terminal's lines are broken at its width; lines in a pipe or file are not."""
+    """Return a console for stdout or stderr. It breaks lines at a terminal's width; in a pipe or file it does not."""
     found = Console(highlight=False, stderr=stderr)
     if found.is_terminal:
         return found
@@ -44,7 +44,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], *, title: str = "") -> None:
-    """Print rows under columns; a cell that is too long goes on below, and nothing is read as markup."""
+    """Print rows under columns. A cell that is too long continues in the next line; text is not read as markup."""
     shown = Table(*columns, title=title or None, title_justify="left", box=None, header_style="bold", pad_edge=False)
     for row in rows:
         shown.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))

@@ -21,7 +21,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def options(command: _Command) -> _Command:
-    """Adds `--quiet` and `--progress` to a command."""
+    """Add `--quiet` and `--progress` to a command."""
     command = click.option(
         "--progress",
         type=click.Choice(get_args(ProgressStyle)),
@@ -35,7 +35,7 @@ def options(command: _Command) -> _Command:
 
 
 def console(*, quiet: bool, progress: ProgressStyle, json: bool) -> Console:
-    """The console for text for people: silent if `quiet`, stderr if stdout carries JSON, else stdout.
+    """Return the console for text for people: silent if `quiet`, stderr if stdout carries JSON, else stdout.
 
     UsageError if both kinds of JSON would go to stdout.
     """
@@ -48,7 +48,7 @@ def console(*, quiet: bool, progress: ProgressStyle, json: bool) -> Console:
 
 
 def view(console: Console, *, quiet: bool, progress: ProgressStyle) -> ProgressView:
-    """The view that shows the progress of one run.
+    """Return the view that shows the progress of one run.
 
     "json": JSON lines on stdout. Otherwise nothing if `quiet`; else "auto" gives a live view on a terminal, and lines
     elsewhere.

@@ -88,7 +88,7 @@ class GuestView(ProgressView):
         self.wants_ratios = ratios
 
     def show(self, event: ProgressEvent) -> None:
-        """Write the event as one line of JSON behind `MARK`, by which the host tells it from other output."""
+        """Write the event as one line of JSON behind `MARK`, by which the host distinguishes it from other output."""
         self._stream.write(f"{MARK}{line(event)}\n")
         self._stream.flush()
 
@@ -167,7 +167,7 @@ class LineView(ProgressView):
 
 
 def time_left(left: TimeLeft) -> str:
-    """The time that remains, in words."""
+    """Return the time that remains, in words."""
     return f"{clock(left.seconds)} left"
 
 

@@ -118,7 +118,7 @@ def _require_like_the_first(context: click.Context, folder: Path) -> None:
 
 
 def _done(place: Path) -> bool:
-    """Whether a session has finished, False if it was never begun. StoreError if it was begun and has not finished."""
+    """Return whether a session has finished; False if it was never begun. StoreError if it has begun but not ended."""
     if not (place / JOURNAL).exists():
         return False
     if not store.load(place).finished:

@@ -1,8 +1,8 @@
 """Serves the reports of a folder of runs to a browser on this machine, also while a study is being measured.
 
-It listens on the loopback address and answers requests for that name alone (another site's page could otherwise send a browser here by
-a name of its own that resolves to it). Pages are made by the lowest priority, and of a run that goes on only after each block, because
-making a page takes a second or two of a core that trials also use.
+It listens on the loopback address and answers only requests for that name (another site's page could otherwise send a
+browser here by a name of its own that resolves to it). Pages are made at the lowest priority, and those of a running
+study only after each block, because making a page takes a second or two of a core that trials also use.
 """
 
 from __future__ import annotations
@@ -26,17 +26,20 @@ from tunnelmark.record.results import JOURNAL, Results
 
 ADDRESS = "127.0.0.1"
 AGAIN = 30
-"""Seconds after which a browser asks again for the page of a run that goes on."""
+"""Seconds after which a browser asks again for the page of a run that still goes on."""
 
 _GOES_ON = 900.0
-"""A run that is not finished and whose journal has not changed for so many seconds is taken for stopped."""
+"""A run that is not finished counts as stopped if its journal has not changed for so many seconds."""
 
 _PAGES = ("", "report.html")
 
 
 @dataclass
 class Served:
-    """One run. `read`: its results, with their journal's time and size. `page`: its last page, made of `made_of`."""
+    """One run. `read`: its results, with their journal's time and size. `page`: its last page, made of `made_of`.
+
+    `made_of`: the number of the last block, and the number of attempts if the run had finished, else -1.
+    """
 
     folder: Path
     page: str = ""
@@ -45,7 +48,7 @@ class Served:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def render(self) -> tuple[str, bool]:
-        """The page, and whether the run goes on; the page is made again if a block has ended since."""
+        """Return the page, and whether the run goes on. The page is made again if a block has ended since."""
         with self.lock:
             found = self._load()
             done = max((row.block for row in found.trials), default=0)
@@ -58,7 +61,7 @@ class Served:
             return self.page, not found.finished and self._changed() < _GOES_ON
 
     def state(self) -> Mapping[str, object]:
-        """The run's title, study, begin, trials done and planned, and state: "finished", "goes on" or "stopped"."""
+        """Return a run's title, study, begin, trials done and planned, and state: finished, goes on or stopped."""
         found = self._load()
         done = len({row.trial for row in found.trials} & set(found.plan.trials))
         state = "finished" if found.finished else "goes on" if self._changed() < _GOES_ON else "stopped"
@@ -72,7 +75,7 @@ class Served:
         }
 
     def line(self) -> Mapping[str, str]:
-        """A row of the list of runs: its title, when it began, and how far it is."""
+        """Return a row of the list of runs: its title, when it began, and how far it is."""
         found = self.state()
         started = found["started"]
         began = time.strftime("%Y-%m-%d %H:%M", time.localtime(started)) if isinstance(started, float) else ""
@@ -83,7 +86,7 @@ class Served:
         }
 
     def _load(self) -> Results:
-        """The results, read again where the journal has changed since."""
+        """Return the results; they are read again if the journal has changed since."""
         try:
             journal = (self.folder / JOURNAL).stat()
         except OSError:
@@ -94,12 +97,12 @@ class Served:
         return self.read[1]
 
     def _changed(self) -> float:
-        """Seconds since the journal was written to."""
+        """Return the seconds since the journal was last written."""
         return time.time() - (self.folder / JOURNAL).stat().st_mtime
 
 
 class ReportServer(ThreadingHTTPServer):
-    """The server; `url` is where a browser finds it. `port` 0: one that is free. UsageError where the port is taken."""
+    """The server. `url`: its address for a browser. `port` 0: any free port. UsageError if the port is taken."""
 
     daemon_threads = True
 
@@ -116,7 +119,7 @@ class ReportServer(ThreadingHTTPServer):
         self.url = f"http://{ADDRESS}:{self.server_port}/"
 
     def look(self) -> None:
-        """See which runs there are; one that was there stays as it is. UsageError where there is none at first."""
+        """Find the runs that exist now; known ones are kept. UsageError if there have never been any."""
         names = run_folders.folders(self.sources)
         if not names and not self.runs:
             raise UsageError(
@@ -136,7 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
     _TEXT: ClassVar[frozenset[str]] = frozenset({".log", ".txt", ".toml", ".jsonl", ".md", ".err", ".out", ""})
 
     def do_GET(self) -> None:
-        """Answer a request; an error of ours is a page with its hint."""
+        """Answer a request; an error of this project becomes a page with its hint."""
         host = (self.headers.get("Host") or "").rpartition(":")[0]
         if host not in (ADDRESS, "localhost"):
             self._send(HTTPStatus.FORBIDDEN, "text/plain", b"this server answers requests for localhost alone\n")
@@ -167,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._file(run.folder, inside.removeprefix("/"))
 
     def _file(self, folder: Path, inside: str) -> None:
-        """A file of a results folder, or the list of what is in a folder of it; nothing outside of it."""
+        """Send a file of a results folder, or the list of files in a subfolder; paths outside are not found."""
         root, wanted = folder.resolve(), (folder / inside).resolve()
         if not wanted.is_relative_to(root) or not wanted.exists():
             self._send(HTTPStatus.NOT_FOUND, "text/plain", b"there is no such file in this run\n")
@@ -190,11 +193,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (its name in the base)
-        """Say nothing of each request."""
+        """Print nothing: requests are not logged."""
 
 
 def serve(sources: list[Path], port: int, said: Callable[[str], object]) -> None:
-    """Serve until the keyboard stops it; `said` gets the address once requests are answered."""
+    """Serve until Ctrl-C; `said` gets the address once requests are answered."""
     with ReportServer(sources, port) as server:
         os.nice(19)
         said(server.url)

@@ -1,4 +1,7 @@
-"""Checks the links of a run: that their backends are there, and by looks before, during and after the trials."""
+"""Checks the links of a run: that what carries them is installed, and by looks before, during and after the trials.
+
+A look measures a bare link once, and compares it with its profile.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +33,10 @@ from tunnelmark.record.results import RAW
 from tunnelmark.run.link_observation import observe
 
 LOOKS = 3
-"""At most so many looks at a link each time it is checked, until one finds it inside of its tolerance."""
+"""The most looks at a link in each check; the check ends earlier if one finds the link inside its tolerance."""
 
 LATER = 3
-"""At most so many further looks in a run, at the ends of blocks, at a link that is not verified."""
+"""The most further looks in a run, at the ends of blocks, at a link that is not verified."""
 
 PAUSE = 3.0
 """Seconds before the second look; the third waits twice as long."""
@@ -42,7 +45,7 @@ _INTERVAL = 0.001  # seconds between two probes
 
 
 def require(profiles: Iterable[Profile]) -> None:
-    """MissingPart if a profile needs the emulator, or the kernel's netem, and it is not there."""
+    """Raise MissingPart if a profile needs the emulator, or the kernel's netem, and it is missing."""
     needed = {backend_of(profile) for profile in profiles}
     if "emulator" in needed:
         emulator.program()
@@ -55,7 +58,7 @@ def require(profiles: Iterable[Profile]) -> None:
 
 
 def require_rates(profiles: Iterable[Profile], searching: Sequence[str]) -> None:
-    """Raises UsageError if workloads search for the highest rate of a link, and an emulated link has no rate.
+    """Raise UsageError if workloads search for the highest rate of a link, and an emulated link has no rate.
 
     They would find the limit of the emulator on this machine at this moment, where it loses packets.
     """
@@ -77,7 +80,7 @@ def _bounded(way: Direction) -> bool:
 
 
 def record(profiles: Iterable[Profile]) -> dict[str, Any]:
-    """How each link is made, and the emulator's path and hash, for the record of the environment."""
+    """Return how each link is made, and the emulator's path and hash if one is used, for the recorded environment."""
     profiles = tuple(profiles)
     found: dict[str, Any] = {"shaper": {profile.name: describe(profile) for profile in profiles}}
     if any(backend_of(profile) == "emulator" for profile in profiles):
@@ -87,11 +90,11 @@ def record(profiles: Iterable[Profile]) -> dict[str, Any]:
 
 
 class RunLinks:
-    """The links of a run under way: looks at them, records every look, and knows which ones are not verified.
+    """The links of a run under way: looks at them, records every look, and knows which links are not verified.
 
-    If a look finds a link outside of its tolerance, another follows after a pause, because the machine may have disturbed the
-    first and may be quiet by then. Every look meets the same draws of the same seed, so what is wrong with a link is wrong
-    in every look (`analyse.link_gate.standing`).
+    If a look finds a link outside of its tolerance, another follows after a pause, because the machine may have
+    disturbed the first and may be quiet by then. Every look meets the same draws of the same seed, so what is wrong
+    with a link is wrong in every look (`analyse.link_gate.standing`).
     """
 
     def __init__(
@@ -114,11 +117,11 @@ class RunLinks:
         self._outside: dict[tuple[str, str], str] = {}
         self._seen: dict[tuple[str, str, str, int], list[LinkCheck]] = {}
         self._rounds: Counter[When] = Counter()
-        self._failed: dict[tuple[str, str], When] = {}  # when what is outside was looked at
+        self._failed: dict[tuple[str, str], When] = {}  # by link that is outside: when it was looked at
         self._later: dict[tuple[str, str], int] = {}
 
     def trouble(self, trial: Trial) -> str | None:
-        """Why a trial's link is outside of its profile's tolerance; None if no look has found that."""
+        """Return why a trial's link is outside of its profile's tolerance; None if no look has found that."""
         return self._outside.get((trial.profile.name, self._shown_by(trial.topology).name))
 
     async def again(self, trial: Trial) -> None:
@@ -132,7 +135,10 @@ class RunLinks:
             await self._look(trial.profile, topology, self._failed[key])
 
     async def halfway(self) -> None:
-        """Look at each link in the middle of the run: a machine that has changed at the end had changed for some trials."""
+        """Look at each link in the middle of the run.
+
+        If the machine turns out to have changed at the end, it had changed for some trials already.
+        """
         await self.verify("during")
 
     async def verify(self, when: When) -> None:
@@ -160,7 +166,7 @@ class RunLinks:
                     self._say(f"void: {where}", "red")
 
     def _shown_by(self, topology: Topology) -> Topology:
-        """The study's first topology with the same probed link: topologies that differ only in routers share one."""
+        """Return the study's first topology with the same probed link: those that differ only in routers share one."""
         return next(each for each in self._plan.study.topologies if each.probed.links == topology.probed.links)
 
     async def _look(self, profile: Profile, topology: Topology, when: When) -> str | None:
@@ -201,5 +207,5 @@ class RunLinks:
 
 
 def _free(folder: Path, name: str) -> Path:
-    """A folder that is not there yet: a run that is resumed looks again."""
+    """Return the path of a folder that does not exist yet: a resumed run looks again."""
     return next(path for number in range(1, 1000) if not (path := folder / f"{name}.{number}").exists())

@@ -84,20 +84,20 @@ class RunOptions:
     hosts: Path | None = None
 
     def console(self) -> Console:
-        """Where text for people goes. UsageError if two kinds of output want one place."""
+        """Return the console for text for people. UsageError if two kinds of output would both go to stdout."""
         return progress_options.console(quiet=self.quiet, progress=self.progress, json=self.json)
 
     def view(self, console: Console) -> ProgressView:
-        """The view that shows the progress of one run."""
+        """Return the view that shows the progress of one run."""
         return progress_options.view(console, quiet=self.quiet, progress=self.progress)
 
     def of(self, study: Study) -> Study:
-        """The study, with stacks and without repetition as the options ask; `watched` comes before."""
+        """Return the study, with stacks and without repetition as the options ask; `watched` must be applied before."""
         study = collector_options.with_stacks(study, self.profile_stacks)
         return study if self.repeat else study.unrepeated
 
     def watched(self) -> tuple[str, ...] | None:
-        """The collectors that `--watch` names; None if it was not given."""
+        """Return the collectors that `--watch` names; None if it was not given."""
         return collector_options.chosen(self.watch, registry.catalogue())
 
     @property
@@ -120,7 +120,7 @@ class RunOptions:
         return replace(self, guests=vm.chosen(self.backend, self.kernels), on=chosen)
 
     def require_heard(self, on: Inventory | None) -> None:
-        """Raises UsageError if an option was given that has no effect on other hosts or on a cluster's workers."""
+        """Raise UsageError if an option was given that has no effect on other hosts or on a cluster's workers."""
         if on is not None:
             here_only.refuse(inventory_options.ELSEWHERE)
         elif not self.where:
@@ -133,7 +133,7 @@ class RunOptions:
 
 
 def options(*own: Callable[[Any], Any], several: bool = False) -> Callable[[_Command], _Command]:
-    """Adds the options to a command, which is given them as `options`.
+    """Return a decorator that adds the options to a command, which gets them as the argument `options`.
 
     `own` are options of that command alone, which its help shows behind those on cores. A command that runs a study
     `several` times has none of those that belong to one run.
@@ -161,7 +161,7 @@ def options(*own: Callable[[Any], Any], several: bool = False) -> Callable[[_Com
 
 @dataclass(frozen=True, slots=True)
 class LengthOptions:
-    """The length, seed and part of a study that options ask for; None or empty means: as the study says."""
+    """The length, seed and part of a study that options ask for; None or empty means: as in the study."""
 
     blocks: int | None = None
     seed: int | None = None
@@ -171,9 +171,9 @@ class LengthOptions:
 
 
 def length(*, blocks: str, seed: str) -> Callable[[_Command], _Command]:
-    """Adds `--blocks` and `--seed` (with these help texts), `--smoke`, `--full` and the options of a part to a command.
+    """Return a decorator that adds `--blocks`, `--seed`, `--smoke`, `--full` and the options of a part to a command.
 
-    The command gets them as `length`.
+    `blocks` and `seed` are the help texts of these two. The command gets the values as `length`.
     """
     shown = (
         click.option("--blocks", type=int, help=blocks),
@@ -224,7 +224,7 @@ def of_length(study: str, length: LengthOptions, *, watch: Sequence[str] | None 
 
 
 def _with(command: Any, shown: tuple[Callable[[Any], Any], ...]) -> Any:
-    """Add these options to a command; its help shows them in this order."""
+    """Return the command with these options added; its help shows them in this order."""
     for option in reversed(shown):
         command = option(command)
     return command

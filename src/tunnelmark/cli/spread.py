@@ -131,7 +131,7 @@ class _Listener:
         self._begun = time.monotonic()
 
     def fit(self, found: WorkerFacts, taken: Sequence[WorkerFacts]) -> str:
-        """Return why a worker may not measure (other programs, machine measures already, other work), "" if it may."""
+        """Return why a worker may not measure (other programs, other work, its machine measures already), else ""."""
         if self._first is None:
             self._first = found
         elif found.programs != self._first.programs:
@@ -151,7 +151,7 @@ class _Listener:
         return ""
 
     def held(self, found: WorkerFacts, taken: Sequence[WorkerFacts]) -> bool:
-        """Whether another worker measures on the same machine; a question to this worker would disturb it."""
+        """Return whether another worker measures on the same machine, which a question to this worker would disturb."""
         return not self._counted and bool(self._neighbours(found, taken))
 
     def _neighbours(self, found: WorkerFacts, taken: Sequence[WorkerFacts]) -> list[str]:
