@@ -34,7 +34,7 @@ CAPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Titled:
-    """A figure with its title."""
+    """A figure (SVG) with its title and its caption."""
 
     title: str
     drawing: Markup
@@ -51,7 +51,7 @@ class MatrixShown:
 
 @dataclass(frozen=True, slots=True)
 class ScatterTable:
-    """How one primary metric scatters over blocks, and its rank tests; columns: `SCATTER_HEAD` and `RANKS_HEAD`."""
+    """The scatter of one primary metric over blocks, and its rank tests; columns: `SCATTER_HEAD` and `RANKS_HEAD`."""
 
     title: str
     scatter: tuple[tuple[str, ...], ...]
@@ -60,7 +60,12 @@ class ScatterTable:
 
 @dataclass(frozen=True, slots=True)
 class AcrossSection:
-    """The content of both sections; `matrices` and `shares` are empty if the study has nothing to compare there."""
+    """The content of both sections.
+
+    `matrices`: empty with one condition. `shares`: empty if no two workloads have the same primary metric. `alarm`: see
+    `across_tables.false_alarms`. `boxes`: figures by the heading of their condition. `tables`: one for each primary
+    metric.
+    """
 
     matrices: tuple[MatrixShown, ...]
     explained: str
@@ -118,7 +123,10 @@ def _points(analysis: Analysis) -> tuple[Titled, ...]:
 
 
 def _boxes(analysis: Analysis) -> tuple[tuple[str, tuple[Titled, ...]], ...]:
-    """Box plots by condition of the series that are shown over time elsewhere; delays have a distribution there."""
+    """Return box plots of the primary metrics' values over time, by the heading of their condition.
+
+    Metrics of collectors are left out, and delays, whose distribution is shown elsewhere.
+    """
     groups = []
     for heading, settings in queries.groups(analysis):
         found = [

@@ -9,7 +9,7 @@ from tunnelmark.report.markdown_syntax import rows, safe
 
 
 def parts(analysis: Analysis) -> list[str]:
-    """A heading and a matrix for each primary metric, then a table for each two workloads that share a metric."""
+    """Return a matrix for each primary metric, then a table for each two workloads that share one; or an empty list."""
     found: list[str] = []
     matrices = across_tables.matrices(analysis)
     for matrix in matrices:

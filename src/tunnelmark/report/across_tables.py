@@ -1,6 +1,8 @@
 """Compares arms across conditions, in words: a matrix of arms and conditions for each primary metric.
 
-Every report takes its texts from here. There is a matrix only if a study has two or more conditions.
+Every report takes its texts from here. There is a matrix only if a study has two or more conditions. What an arm
+*keeps* in a condition is its value there over its value in the first one, in the same block (or the difference of the
+two).
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ ABSENT = "–"
 class MatrixCell:
     """The texts of one arm in one condition.
 
-    `value`: its median. `effect`: against direct, with sign and interval. `kept`: what the arm keeps, with intervals;
-    `share`: the same in short, without them. `keeps`: the verdict on what it keeps against direct; None if nothing is
-    compared. `bound`: what bound the arm. `notes`: remarks.
+    `value`: its median; "" without a value. `effect`: against direct, with sign and interval. `kept`: what the arm
+    keeps, with intervals; `share`: the same in short, without them. `keeps`: the verdict on what it keeps against
+    direct; None if nothing is compared. `bound`: what limited the arm's value; "" if unknown. `notes`: remarks.
     """
 
     cell: MetricCell
@@ -39,7 +41,7 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """The matrix of a workload's primary metric: `heads` names its conditions, `rows` has a cell for each, by arm."""
+    """The matrix of a workload's primary metric: `heads` names its conditions; `rows` has, by arm, a cell for each."""
 
     workload: str
     metric: MetricInfo
@@ -65,7 +67,10 @@ class WorkloadShares:
 
 
 def matrices(analysis: Analysis) -> tuple[Matrix, ...]:
-    """A matrix for each primary metric with several conditions, in the order of the plan, once a trial has run."""
+    """Return a matrix for each primary metric of a workload that has several conditions, in the order of the plan.
+
+    A metric of which no trial has run yet has none.
+    """
     kept = {(one.arm, one.setting, one.metric.name): one for one in across_conditions(analysis)}
     found = []
     for use in analysis.results.plan.workloads:
@@ -88,9 +93,9 @@ def matrices(analysis: Analysis) -> tuple[Matrix, ...]:
 
 
 def false_alarms(analysis: Analysis, found: Sequence[Matrix]) -> str:
-    """A warning if a twin of direct seems to keep more or less than direct, else "" (an empty text).
+    """Return a warning if a twin of direct seems to keep more or less than direct; "" if none does.
 
-    The two are the same thing. If they seem to differ, no sign of these tables can be believed.
+    A twin is direct itself under a second name. If they seem to differ, no sign of these tables can be believed.
     """
     arms = analysis.results.plan.arms
     twins = [arm.name for arm in arms if arm.same_as is not None and arm.same_as == analysis.reference]
@@ -123,12 +128,12 @@ def explained(analysis: Analysis) -> str:
 
 
 def condition(analysis: Analysis, setting: Scenario) -> str:
-    """The condition of a setting in words: its profile and its topology, each only if the study has several."""
+    """Return a setting's condition in words: its profile and topology, each only if the study has several; or ""."""
     return queries.where(analysis, setting).removeprefix(", ")
 
 
 def workload_shares(analysis: Analysis) -> tuple[WorkloadShares, ...]:
-    """A table for each two workloads whose primary metric means the same: the later workload over the earlier one."""
+    """Return a table for each two workloads with the same primary metric: the later workload over the earlier one."""
     by: dict[tuple[str, str, str], list[Kept]] = {}
     for one in across_workloads(analysis):
         by.setdefault((one.setting.workload, one.base.workload, one.metric.name), []).append(one)
@@ -162,14 +167,14 @@ def _cell(analysis: Analysis, arm: str, setting: Scenario, metric: MetricInfo, k
 
 
 def _lost(cell: MetricCell) -> list[str]:
-    """How many trials failed (unless the cell already says that it is unreliable), and how many are void."""
+    """Say how many trials failed (unless the cell already says that it is unreliable), and how many are void."""
     failed = cell.success.total - cell.success.count
     said = [f"{failed} of {cell.success.total} trials failed"] if failed and not cell.unreliable else []
     return [*said, *([f"{cell.void} void"] if cell.void else [])]
 
 
 def _said_kept(analysis: Analysis, one: Kept) -> str:
-    """What an arm keeps, the same over the reference, and how many blocks say nothing of either."""
+    """Say what an arm keeps, that over what the reference keeps, and how many blocks lack a value."""
     own = formatting.effect(one.metric, one.kept)
     said = [f"{_verb(one.metric)} {own}" if own else ""]
     if one.kept.zeros[0]:
@@ -192,7 +197,7 @@ def _verb(metric: MetricInfo) -> str:
 
 
 def _share(one: Kept) -> str:
-    """What an arm keeps, in a few characters: `keeps 43 % ▼`, `2.1× ▲`, `+99.8 ms =`."""
+    """Return what an arm keeps, in a few characters: `keeps 43 % ▼`, `2.1× ▲`, `+99.8 ms =`."""
     if one.kept.estimate is None:
         return one.verdict if one.verdict in formatting.WITHOUT_VALUE else ABSENT
     amount = _amount(one.metric, one.kept)
@@ -202,7 +207,7 @@ def _share(one: Kept) -> str:
 
 
 def blocks_lost(one: Kept) -> list[str]:
-    """In how many blocks nothing could be compared, by cause."""
+    """Say in how many blocks nothing could be compared, a text for each cause; empty if there are none."""
     said = [f"{one.failed} {_blocks(one.failed)} failed"] if one.failed else []
     said += [f"{one.void} {_blocks(one.void)} void"] if one.void else []
     return said + ([f"nothing to keep in {one.empty} {_blocks(one.empty)}"] if one.empty else [])

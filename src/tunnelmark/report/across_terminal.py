@@ -18,7 +18,10 @@ _WIDEST = 160
 
 
 def parts(analysis: Analysis) -> list[RenderableType]:
-    """A matrix for the first primary metric of each workload, under one heading, with a legend."""
+    """Return a matrix for the first primary metric of each workload, under one heading, with a legend.
+
+    The list is empty if the study has one condition, or if no trial has run.
+    """
     whole = across_tables.matrices(analysis)
     if not whole:
         return []

@@ -32,7 +32,7 @@ _HEAD = ("metric", f"{OLD}, median", f"{NEW}, median", f"{NEW} / {OLD}, by block
 
 
 def headline(analysis: Analysis, verdict: BuildVerdict) -> str:
-    """The answer in one sentence."""
+    """Return the verdict in one sentence, without a full stop: which metrics changed, or what is still undecided."""
     change = f"{100 * verdict.change:g} %"
     if verdict.apart:
         wrong = [twin for twin in verdict.twins if twin.state in ("slower", "faster")]
@@ -60,7 +60,7 @@ def _set_aside(verdict: BuildVerdict) -> str:
 
 
 def _not_judged(verdict: BuildVerdict) -> str:
-    """Which metrics could not be judged, and why, and what the others say."""
+    """Say which metrics could not be judged, and why, and what the others show."""
     if not verdict.set_aside:
         return reason(verdict)
     found = [line for line in verdict.lines if line.state == "faster"]
@@ -73,7 +73,7 @@ def _not_judged(verdict: BuildVerdict) -> str:
 
 
 def terminal(analysis: Analysis, verdict: BuildVerdict) -> str:
-    """The text for a terminal: the answer, the two builds, each metric, what the verdict rests on and cannot see."""
+    """Return the text for a terminal: verdict, builds, a row for each metric, what it rests on and cannot see."""
     lines = [headline(analysis, verdict), *(f"  {name:<5} {text}" for name, text in builds(analysis.results).items())]
     table = _table(analysis.results, verdict)
     widths = [max(len(row[place]) for row in table) for place in range(len(_HEAD))]
@@ -86,7 +86,7 @@ def terminal(analysis: Analysis, verdict: BuildVerdict) -> str:
 
 
 def comment(analysis: Analysis, verdict: BuildVerdict, link: str = "") -> str:
-    """A comment for a pull request, in Markdown; `link` leads to the whole report, as an address or a path."""
+    """Return a comment for a pull request, in Markdown. `link`: address or path of the whole report; "" for none."""
     vpn = next(arm.vpn for arm in analysis.results.plan.arms if arm.name == OLD)
     head, *lines = _table(analysis.results, verdict)
     named = [f"- **{name}**: {safe(text)}" for name, text in builds(analysis.results).items()]
@@ -103,7 +103,7 @@ def comment(analysis: Analysis, verdict: BuildVerdict, link: str = "") -> str:
 
 
 def as_json(analysis: Analysis, verdict: BuildVerdict) -> str:
-    """The verdict with every figure, as one JSON object."""
+    """Return the verdict with all of its figures, as the text of one JSON object."""
     return json.dumps(
         {
             "outcome": verdict.outcome,
@@ -126,7 +126,10 @@ def as_json(analysis: Analysis, verdict: BuildVerdict) -> str:
 
 
 def progress(made: BlockDecision, verdict: BuildVerdict, block_seconds: float) -> list[str]:
-    """A decision in words: why, each metric's verdict, and how many more blocks (of `block_seconds`) would do."""
+    """Return a decision between blocks in words: why, each metric's verdict, and how many more blocks should do.
+
+    `block_seconds`: how long a block takes, in seconds.
+    """
     lines = [f"after {made.blocks} blocks, {'go on' if made.decided == 'more' else 'end'}: {made.why}"]
     lines += [f"  {_name(line)}: {_verdict(line)}" for line in verdict.lines]
     more = more_needed(verdict, made.blocks)
@@ -138,7 +141,7 @@ def progress(made: BlockDecision, verdict: BuildVerdict, block_seconds: float) -
 
 
 def builds(results: Results) -> dict[str, str]:
-    """Describe the two builds: titles, versions, and the first 12 digits of their programs' SHA-256."""
+    """Describe the two builds, by arm: title, version, and the first 12 digits of their programs' SHA-256."""
     arms = {arm.name: arm for arm in results.plan.arms}
     hashes, said = programs(results), {}
     for name in (OLD, NEW):
@@ -151,7 +154,7 @@ def builds(results: Results) -> dict[str, str]:
 
 
 def programs(results: Results) -> Mapping[str, Mapping[str, str]]:
-    """The SHA-256 of each arm's own programs, as the run recorded them; an arm without any is left out."""
+    """Return the SHA-256 (hex) of each arm's own programs, by arm and program; arms without any are left out."""
     found: dict[str, dict[str, str]] = {}
     for arm in results.plan.arms:
         known = _recorded(results, arm.name).get("programs", {})
@@ -160,13 +163,13 @@ def programs(results: Results) -> Mapping[str, Mapping[str, str]]:
 
 
 def _recorded(results: Results, arm: str) -> Mapping[str, Any]:
-    """The environment's record of an arm that brings programs of its own; empty if there is none."""
+    """Return the environment's record of an arm that brings programs of its own; empty if there is none."""
     recorded: Mapping[str, Mapping[str, Any]] = results.environment.get("vpns", {})
     return next((part for name, part in recorded.items() if name.endswith(f" ({arm})")), {})
 
 
 def rests(analysis: Analysis, verdict: BuildVerdict) -> str:
-    """What the verdict rests on, in one or two sentences: blocks, machine, void attempts and pauses."""
+    """Say in one to three sentences what the verdict rests on: blocks, machine, grades of attempts, and pauses."""
     machine = analysis.results.environment.get("machine", {})
     facts = [machine.get("cpu"), f"{machine['cores']} cores" if "cores" in machine else "", machine.get("kernel")]
     counts = dict.fromkeys(line.blocks for line in verdict.lines)
@@ -176,7 +179,7 @@ def rests(analysis: Analysis, verdict: BuildVerdict) -> str:
 
 
 def blind(analysis: Analysis, verdict: BuildVerdict) -> list[str]:
-    """What the verdict cannot say anything about, in sentences."""
+    """Return what the verdict cannot say anything about, as sentences."""
     said = [COUNTED_BLIND if _instruction(analysis.results) else MACHINE_BLIND]
     for bound in dict.fromkeys(line.bound for line in verdict.lines if line.bound):
         names = formatting.listed([_name(line) for line in verdict.lines if line.bound == bound])
@@ -217,7 +220,7 @@ def _values(line: BuildChange, results: Results) -> list[str]:
 
 
 def _instruction(results: Results) -> float:
-    """Nanoseconds of counted time per instruction; 0 if the clock does not count instructions."""
+    """Return the nanoseconds of counted time per instruction; 0 if the clock does not count instructions."""
     hardware = results.environment.get("guest", {}).get("hardware", {})
     return float(hardware.get("instruction_ns", 1)) if hardware.get("virtual_clock") else 0.0
 

@@ -15,7 +15,7 @@ from tunnelmark.report.figures import effects, series
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table of arms: a metric in a setting, with a cell for each arm."""
+    """A column of a table of arms: a metric in a setting, with a cell for each arm, by its name."""
 
     setting: Scenario
     metric: MetricInfo
@@ -25,7 +25,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A cell as text: its value, its effect, and remarks."""
+    """A cell as text: its value, its effect against direct, remarks, and the verdict."""
 
     value: str
     effect: str
@@ -45,7 +45,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a setting's trials cost: `shown` has the main columns, `all` every one, `absent` what was not seen."""
+    """What a setting's trials cost: `shown` has the main columns, `all` every column, `absent` why others lack."""
 
     setting: Scenario
     shown: tuple[Column, ...]
@@ -66,7 +66,7 @@ class ChartGroup:
 
 
 def chart_group(analysis: Analysis, heading: str, settings: tuple[Scenario, ...]) -> ChartGroup:
-    """The tables and figures of these settings, under that heading."""
+    """Return the tables and figures of these settings, which share a profile and a topology, under that heading."""
     primary = [(setting, metric) for setting in settings for metric in queries.primary_metrics(analysis, setting)]
     others = [(setting, metric) for setting in settings for metric in queries.other_metrics(analysis, setting)]
     drawn = [(metric, effects.effects(analysis, setting, metric), setting) for setting, metric in primary]
@@ -96,7 +96,7 @@ def _costs(analysis: Analysis, cost: costs.Cost) -> Costs:
 
 
 def _priced(analysis: Analysis, setting: Scenario, metric: MetricInfo, title: str) -> Column:
-    """A column of one metric of cost; "–" where nothing was seen. Costs are not judged."""
+    """Return a column of one metric of cost; its text is "–" where nothing was measured. Costs are not judged."""
     shown = {}
     for cell in queries.cells(analysis, setting, metric):
         effect = formatting.effect(metric, cell.against_direct) if cell.spread and cell.against_direct else ""

@@ -31,7 +31,10 @@ def compared(statement: Statement, claims: ClaimsFile) -> str:
 
 
 def unit(statement: Statement, claims: ClaimsFile) -> str:
-    """The unit that follows a figure: `×` for a ratio, ` points` for a difference of shares, else the source's unit."""
+    """Return the unit to append to a figure, with its space: ` Mbit/s`; "" if the source's quantity has none.
+
+    It is `×` for a ratio, and ` points` for a difference of shares in per cent.
+    """
     if statement.scale == "ratio" and len(statement.terms) > 1:
         return TIMES
     said = claims.quantities[statement.terms[0][0].quantity].unit
@@ -41,7 +44,7 @@ def unit(statement: Statement, claims: ClaimsFile) -> str:
 
 
 def allowed(statement: Statement, claims: ClaimsFile) -> str:
-    """The range that a claim allows for an effect, with its unit."""
+    """Return the range in which a claim says that an effect lies, with its unit: `≥ 2×`, `1.5 to 2×`."""
     of = unit(statement, claims)
     if statement.low is None:
         return f"≤ {number(statement.high)}{of}"
@@ -51,18 +54,18 @@ def allowed(statement: Statement, claims: ClaimsFile) -> str:
 
 
 def found(effect: Effect, claims: ClaimsFile) -> str:
-    """The estimate with its unit, and its interval, if it has one, in brackets."""
+    """Return an effect's estimate with its unit; if it has an interval, that follows in brackets, without a unit."""
     value = f"{number(effect.estimate)}{unit(effect.statement, claims)}"
     return value if effect.low is None else f"{value} [{number(effect.low)}–{number(effect.high)}]"
 
 
 def printed(statement: Statement, claims: ClaimsFile) -> str:
-    """The figure that follows from the source's own values, with its unit; "" if the source does not print them all."""
+    """Return the figure that follows from the source's own values, with its unit; "" if it does not print all."""
     return "" if statement.printed is None else f"{number(statement.printed)}{unit(statement, claims)}"
 
 
 def number(value: float | None) -> str:
-    """The number to three significant digits, from 1000 on as a whole number; "" for None."""
+    """Format a number to three significant digits, from 1000 on as a whole number; "" for None."""
     if value is None:
         return ""
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -42,7 +42,7 @@ class ClaimLine:
 
 
 def lines(claims: ClaimsFile, judged: Sequence[Judged]) -> tuple[ClaimLine, ...]:
-    """A row for each claim of a file of claims."""
+    """Return a row for each judged claim, in their order."""
     return tuple(_line(claims, each) for each in judged)
 
 
@@ -82,18 +82,18 @@ def _came_out(judged: Sequence[Judged]) -> str:
 
 
 def by_outcome(claims: ClaimsFile, judged: Sequence[Judged]) -> list[tuple[ClaimOutcome, list[ClaimLine]]]:
-    """The rows of each verdict, in the order of `OUTCOMES`; a verdict that no claim has is left out."""
+    """Return the rows of each verdict, in the order of `OUTCOMES`; a verdict that no claim has is left out."""
     rows = lines(claims, judged)
     return [(each, found) for each in OUTCOMES if (found := [row for row in rows if row.outcome == each])]
 
 
 def reasons(judged: Sequence[Judged]) -> list[tuple[str, int]]:
-    """Each reason why claims could not be tested, with the number of such claims, the most frequent first."""
+    """Return each reason why claims could not be tested, with the number of such claims, the most frequent first."""
     return Counter(each.reason for each in judged if each.outcome == "not testable").most_common()
 
 
 def as_data(claims: ClaimsFile, judged: Sequence[Judged]) -> dict[str, Any]:
-    """The source, its claims and the verdicts, as data for programs."""
+    """Return the source, its claims and the verdicts, as data for JSON."""
     return {
         "claims": claims.name,
         "source": asdict(claims.source),
@@ -154,7 +154,7 @@ def _found(claims: ClaimsFile, judged: Judged) -> str:
 
 
 def _needed(effects: Sequence[Effect]) -> str:
-    """How many blocks would decide the undecided effects."""
+    """Say how many blocks would decide the undecided effects."""
     if any(effect.blocks is None for effect in effects):
         return "too near a bound for blocks to decide"
     return f"about {max(effect.blocks or 0 for effect in effects)} blocks would decide"

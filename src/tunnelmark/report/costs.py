@@ -1,4 +1,4 @@
-"""Selects the few watched metrics that a reader wants next to a result as its cost, and says why one is missing."""
+"""Selects the few metrics of collectors to show next to a result as its cost, and says why others are missing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WHOLE = 0.995  # below that, "1.00 outside for 1 inside" would be wrong
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A setting's costs: `columns` has metrics with a value and their headings, `absent` why others have none."""
+    """A setting's costs: `columns` has the metrics with a value and their headings, `absent` why others have none."""
 
     setting: Scenario
     columns: tuple[tuple[MetricInfo, str], ...]
@@ -42,7 +42,7 @@ class Cost:
 
 
 def costs(analysis: Analysis) -> tuple[Cost, ...]:
-    """The costs of each setting that is not in a grid, for the metrics that have a value and a heading in `SHOWN`."""
+    """Return the costs of each setting outside of grids of routers, for those metrics of `SHOWN` that have a value."""
     found = []
     for setting in (one for one in analysis.settings() if not queries.in_grid(analysis, one)):
         metrics = {metric.name: metric for metric in watched(analysis, setting)}
@@ -68,7 +68,7 @@ def explained(analysis: Analysis) -> str:
 
 
 def watched(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, ...]:
-    """All metrics of a setting that collectors measured and that have a value."""
+    """Return all metrics of a setting that collectors measured and that have a value."""
     return tuple(
         metric
         for metric in queries.workload(analysis, setting).metrics
@@ -77,7 +77,10 @@ def watched(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, ...]:
 
 
 def value(analysis: Analysis, cell: MetricCell) -> str:
-    """A cell's median as text. Without one: that all attempts failed or none was made, or "–" if nothing was seen."""
+    """Return a cell's median as text, with its unit.
+
+    Without one: the verdict in words, if it says why (failed, void, not run, left out); else "–", for not measured.
+    """
     if cell.spread is None:
         return formatting.VERDICTS[cell.verdict] if cell.verdict in formatting.WITHOUT_VALUE else "–"
     medians = [other.spread.median for other in queries.cells(analysis, cell.setting, cell.metric) if other.spread]
@@ -85,7 +88,7 @@ def value(analysis: Analysis, cell: MetricCell) -> str:
 
 
 def _absent(analysis: Analysis, setting: Scenario) -> tuple[str, ...]:
-    """Each reason why something was not seen in a setting, with the metrics and the arms that it concerns."""
+    """Return each reason why something was not measured in a setting, with the metrics and arms that it concerns."""
     arms: dict[tuple[str, str], dict[str, None]] = {}
     for row in analysis.results.trials:
         if (row.profile, row.topology, row.workload) == (setting.profile, setting.topology, setting.workload):

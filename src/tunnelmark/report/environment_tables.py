@@ -41,7 +41,7 @@ class ProgramFact:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What a reader needs to repeat a run.
+    """The recorded facts that a reader needs to repeat a run.
 
     `command` is one line for a shell; `machine` and `settings` are names with values. `machine` describes the machine
     that all nodes shared, or every host that they ran on.
@@ -53,7 +53,7 @@ class Environment:
     programs: tuple[ProgramFact, ...]
 
     def plain(self) -> tuple[tuple[str, str], ...]:
-        """Everything as names and values."""
+        """Return machine, programs and settings as pairs of name and value."""
         programs = (
             (
                 fact.name + (f" ({fact.hosts})" if fact.hosts else ""),
@@ -96,7 +96,7 @@ def _machine(record: Mapping[str, Any]) -> list[tuple[str, object]]:
 
 
 def _hosts(record: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """A row for each host: what ran on it, and what it is."""
+    """Return a row for each host: its name, and what ran on it with its hardware, system and network card."""
     return [
         (
             f"host {host.name}",
@@ -107,7 +107,7 @@ def _hosts(record: Mapping[str, Any]) -> list[tuple[str, object]]:
 
 
 def _tools_of(hosts: Mapping[str, Any]) -> list[ProgramFact]:
-    """The tools of the hosts: one row if all hosts have the same, else one for each that differs, with its hosts."""
+    """Return a row for each tool: one if all hosts have the same, else one for each that differs, with its hosts."""
     found: dict[str, dict[ProgramFact, list[str]]] = {}
     for host, facts in hosts.items():
         for fact in _tools(mapping(mapping(facts).get("tools"))):
@@ -120,7 +120,7 @@ def _tools_of(hosts: Mapping[str, Any]) -> list[ProgramFact]:
 
 
 def _settings_of(hosts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The kernel settings of the hosts: once where all have the same value, else one for each host."""
+    """Return the settings of the hosts: one row where all have the same value, else one for each host."""
     values: dict[str, dict[str, str]] = {}
     for host, facts in hosts.items():
         kept = {key: value for key, value in mapping(facts).items() if key not in ("machine", "tools")}
@@ -142,7 +142,7 @@ def _command(command: object) -> str:
 
 
 def _vpns(vpns: Mapping[str, Any]) -> list[ProgramFact]:
-    """A row for each VPN with its version and the program of its name; one for each other program, of any package."""
+    """Return a row for each VPN with its version and the program of its name, and one for each further program."""
     found = []
     for name, vpn in vpns.items():
         programs = dict(mapping(mapping(vpn).get("programs")))
@@ -165,7 +165,7 @@ def _fact(owner: str, version: object, program: str, details: Mapping[str, Any])
 
 
 def _without_flags(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
-    """The fingerprint without the processor's flags: these hundred names are for programs. Their hash is shown."""
+    """Return the fingerprint without the processor's flags, some hundred names; their hash remains."""
     cpu = {key: value for key, value in mapping(fingerprint.get("cpu")).items() if key != "flags"}
     return {**fingerprint, "cpu": cpu} if fingerprint else {}
 

@@ -21,7 +21,7 @@ GROUPS = {
 
 @dataclass(frozen=True, slots=True)
 class FeatureCell:
-    """What is known about a criterion, and the source that says so."""
+    """A VPN's value for one criterion, and the source that states it."""
 
     value: str
     source: str
@@ -29,14 +29,14 @@ class FeatureCell:
 
 @dataclass(frozen=True, slots=True)
 class FeatureTable:
-    """`heads` are the VPNs; each line is a criterion's title, its question, and one cell per VPN."""
+    """The feature matrix: `heads` are the VPNs; a line is a criterion's title, its question, and a cell per VPN."""
 
     heads: tuple[str, ...]
     lines: tuple[tuple[str, str, tuple[FeatureCell, ...]], ...]
 
 
 def features(record: Mapping[str, Any]) -> FeatureTable | None:
-    """The table from the content of `environment.json`; None if the results have no feature matrix."""
+    """Return the table from the content of `environment.json`; None if the results have no feature matrix."""
     rows = [row for row in record.get("matrix") or () if row.get("cells")]
     if not rows:
         return None
@@ -53,7 +53,10 @@ def features(record: Mapping[str, Any]) -> FeatureTable | None:
 
 
 def mark(criterion: Criterion, fact: Fact | None) -> str:
-    """A cell as one character if the criterion is a yes-or-no question, else its value in short; `?` if unknown."""
+    """Return a cell's text: ✓, ~ or ✗ for a yes-or-no question of the group `choosing`, else its value in short.
+
+    It is `?` if nothing is known.
+    """
     if fact is None:
         return "?"
     said = verdict(fact.value)
@@ -61,7 +64,7 @@ def mark(criterion: Criterion, fact: Fact | None) -> str:
 
 
 def markdown(rows: Sequence[MatrixRow], groups: Iterable[str] = GROUPS) -> str:
-    """A Markdown table per group: a row per VPN, but in `design` one per criterion, because its values are long."""
+    """Return a Markdown table per group: a row per VPN, but in `design`, whose values are long, per criterion."""
     parts = []
     for group in groups:
         criteria = [criterion for criterion in CRITERIA if criterion.group == group]

@@ -43,10 +43,11 @@ class FlameProgram:
 
 @dataclass(frozen=True, slots=True)
 class Flame:
-    """One graph.
+    """One flame graph.
 
-    `file` and `folded` (one file for each successful trial) are paths relative to the results. `unnamed` is the share
-    of samples in a program's own code whose innermost function has no name, 0 to 1.
+    `side`: `source` (the sender) or `target`. `file` and `folded` (one file for each successful trial) are paths
+    relative to the results. `unnamed` is the share of samples in a program's own code whose innermost function has no
+    name, 0 to 1. `drawn`: whether `file` exists.
     """
 
     arm: str
@@ -62,7 +63,7 @@ class Flame:
 
     @property
     def title(self) -> str:
-        """What the graph shows, in one line."""
+        """The graph's arm, side and setting, in one line."""
         place = f"{self.setting.workload}, {self.setting.profile}, {self.setting.topology}"
         return f"{self.arm}: {SIDES[self.side]} ({place})"
 
@@ -86,21 +87,21 @@ class Flames:
 
     @property
     def settings(self) -> dict[Scenario, list[Flame]]:
-        """The graphs of each setting."""
+        """The graphs by setting."""
         return {key: [one for one in self.all if one.setting == key] for key in {one.setting: None for one in self.all}}
 
     def of(self, arm: str, setting: Scenario) -> tuple[Flame, ...]:
-        """The graphs of an arm in a setting; the sender's comes first."""
+        """Return the graphs of an arm in a setting, the sender's first; empty if no stacks were recorded."""
         return tuple(flame for flame in self.all if (flame.arm, flame.setting) == (arm, setting))
 
 
 def flames(analysis: Analysis) -> Flames:
-    """The graphs for which stacks were recorded, by workload, then in the order of the plan's arms."""
+    """Return the graphs for which stacks were recorded, by workload, then in the order of the plan's arms."""
     return of_results(analysis.results)
 
 
 def of_results(results: Results) -> Flames:
-    """The graphs of results that have not been analysed, by workload, then in the order of the plan's arms."""
+    """Return the same as `flames`, from results that have not been analysed."""
     found: dict[tuple[str, Scenario, str], list[str]] = {}
     costs: list[float] = []
     refused: dict[str, list[str]] = {}
@@ -128,7 +129,7 @@ def of_results(results: Results) -> Flames:
 
 
 def recorded(results: Results) -> bool:
-    """Whether stacks were recorded in any trial."""
+    """Return whether stacks were recorded in any trial."""
     return any(_STACKS.search(path) for row in results.trials for path in row.raw)
 
 
@@ -166,7 +167,7 @@ def _flame(home: Path, key: tuple[str, Scenario, str], folded: tuple[str, ...]) 
 
 
 def _table(programs: Mapping[str, Counter[str]], total: int) -> Iterator[FlameProgram]:
-    """Programs by their share, the largest first; small ones are added up at the end."""
+    """Yield programs by their share, the largest first, and at the end those below 3 % added up, if they reach 1 %."""
     small: Counter[str] = Counter()
     for name, kinds in sorted(programs.items(), key=lambda item: -item[1].total()):
         if kinds.total() < _LEAST * total:
@@ -182,7 +183,7 @@ def _program(name: str, kinds: Counter[str], total: int) -> FlameProgram:
 
 
 def _cost(path: Path) -> float | None:
-    """CPU seconds of the recorder in one trial; None if the file cannot be read."""
+    """Return the CPU seconds of the recorder in one trial; None if the file cannot be read."""
     try:
         said = json.loads(path.read_text())
         return float(next(iter(said.values()))["stacks"])
@@ -191,7 +192,7 @@ def _cost(path: Path) -> float | None:
 
 
 def _unwinding(path: Path) -> str:
-    """How one trial's callers were found, in words; "" if that is not recorded."""
+    """Return in words how callers were found in one trial; "" if that is not recorded."""
     try:
         return _UNWINDING.get(json.loads(path.read_text())["unwinding"], "")
     except (OSError, ValueError, KeyError, TypeError):

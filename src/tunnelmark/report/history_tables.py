@@ -34,12 +34,12 @@ class HistoryTable:
 
 
 def tables(found: History) -> tuple[HistoryTable, ...]:
-    """A table for each series, in the order of the plans."""
+    """Return a table for each series of runs, in the order of the plans."""
     return tuple(_table(found, series) for series in found.series)
 
 
 def machines(found: History) -> tuple[str, ...]:
-    """For each machine, its letter and its description."""
+    """Return a line for each machine, with its letter and its description: `machine A: ...`."""
     return tuple(f"machine {letter}: {described}" for letter, described in found.machines.items())
 
 
@@ -68,7 +68,7 @@ def _row(series: RunSeries, point: HistoryPoint, joined: bool) -> tuple[str, ...
 
 
 def _mark(metric: MetricInfo, change: ChangePoint) -> str:
-    """A change in words: `▼ −12 %, p 0.004`; p is the corrected chance of such a change if there is none."""
+    """Return a change in words: `▼ −12 %, p 0.004`; p is the corrected chance of such a change if there is none."""
     sign = "▲" if (change.after > change.before) == (metric.better == "higher") else "▼"
     step = change.after - change.before
     if metric.compare == "ratio":
@@ -82,7 +82,7 @@ def _mark(metric: MetricInfo, change: ChangePoint) -> str:
 
 
 def render_json(found: History) -> str:
-    """All series as JSON: effects as ratios, or as differences in the metric's unit; null for what is not finite."""
+    """Return all series as JSON: effects as ratios or in the metric's unit; null for what is not finite."""
     document = {
         "schema": SCHEMA,
         "machines": dict(found.machines),

@@ -16,7 +16,7 @@ _ROLES = {"node": "a node", "middle": "the links"}
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """What is recorded about a host; a text is "" if its fact is not recorded."""
+    """The recorded facts of a host; a text is "" if its fact is not recorded."""
 
     name: str
     roles: tuple[str, ...]
@@ -62,7 +62,7 @@ def of_machine(name: str, machine: Mapping[str, Any], roles: tuple[str, ...] = (
 
 
 def hosts(record: Mapping[str, Any]) -> tuple[HostFacts, ...]:
-    """Every host that nodes or links ran on, in the inventory's order; empty if all ran on one machine."""
+    """Return every host that nodes or links ran on, in the inventory's order; empty if all ran on one machine."""
     named = mapping(record.get("hosts"))
     inventory = mapping(record.get("inventory")).get("hosts")
     known = {each["name"]: each for each in inventory or () if isinstance(each, Mapping) and "name" in each}
@@ -80,7 +80,7 @@ def hosts(record: Mapping[str, Any]) -> tuple[HostFacts, ...]:
 
 
 def rows(record: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """A row for each host, in the columns of `HEAD`."""
+    """Return a row for each host, in the columns of `HEAD`; empty if all ran on one machine."""
     return [
         (each.name, doing(each), each.cpu, each.cores, each.memory, each.kernel, each.system, each.card)
         for each in hosts(record)
@@ -88,18 +88,18 @@ def rows(record: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 
 def doing(host: HostFacts) -> str:
-    """What ran on a host, in words: `a node`, `the links`."""
+    """Return what ran on a host, in words: `a node`, `the links`; "" if its roles are not recorded."""
     return formatting.listed([_ROLES.get(role, role) for role in host.roles])
 
 
 def joined_by(record: Mapping[str, Any]) -> str:
-    """The kind of the hosts' links, in the plural: `VXLANs`."""
+    """Return the kind of the hosts' links, in the plural: `VXLANs`, which is also the default."""
     kind = str(mapping(mapping(record.get("inventory")).get("network")).get("kind") or "vxlan")
     return f"{kind.upper()}s"
 
 
 def where(record: Mapping[str, Any], *, kernel: bool = True) -> str:
-    """Where the nodes of a run were, in one line, with the kernel if `kernel`; "" if nothing of it is recorded."""
+    """Say in one line where the nodes of a run were, with the kernel if `kernel`; "" if nothing of it is recorded."""
 
     def words(host: HostFacts) -> str:
         return host.words if kernel else host.hardware
@@ -122,5 +122,5 @@ def where(record: Mapping[str, Any], *, kernel: bool = True) -> str:
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """A part of a record as a mapping; empty if it is missing, null or no mapping."""
+    """Return a part of a record as a mapping; empty if it is missing, null or of another type."""
     return value if isinstance(value, Mapping) else {}

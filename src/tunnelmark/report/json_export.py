@@ -30,7 +30,7 @@ SCHEMA = 3
 
 
 def render(analysis: Analysis) -> str:
-    """One JSON document, indented, with a newline at its end."""
+    """Return the analysis as one JSON document, indented, with a newline at its end."""
     plan = analysis.results.plan
     document = {
         "schema": SCHEMA,
@@ -89,7 +89,7 @@ def render(analysis: Analysis) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """The value with null in place of each number that is not finite, which JSON cannot hold."""
+    """Return the value with null in place of each number that is not finite, which JSON cannot hold."""
     if isinstance(value, dict):
         return {key: _finite(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
@@ -119,12 +119,12 @@ def _cell(analysis: Analysis, cell: MetricCell) -> dict[str, Any]:
 
 
 def _kept(one: Kept) -> dict[str, Any]:
-    """What an arm keeps of its value in `base`; and `over_direct`, that over the reference's, which is judged."""
+    """Return what an arm keeps of its value in `base`; `over_direct`: that over the reference's, which is judged."""
     return {**asdict(one), "metric": one.metric.name, "sign": formatting.SIGNS.get(one.verdict)}
 
 
 def _unpaired(analysis: Analysis) -> dict[str, Any]:
-    """Mann-Whitney's test between each two arms, and the scatter over blocks, for each primary metric."""
+    """Return Mann-Whitney's tests of every two arms (`rank_tests`), and `scatter` over blocks, by primary metrics."""
     asked = [
         (conditions(analysis, use.name), metric)
         for use in analysis.results.plan.workloads
@@ -156,7 +156,7 @@ def _scatter(one: BlockScatter) -> dict[str, Any]:
 
 
 def _travels(one: Headline) -> dict[str, Any]:
-    """The first figures of a cell: `multiple.prediction` is for other machines, `added` is in microseconds."""
+    """Return a cell's headline: `multiple.prediction` is for other machines, `added` is in microseconds."""
     return {
         **asdict(one.setting),
         "arm": one.arm,

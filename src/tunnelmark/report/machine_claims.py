@@ -32,7 +32,7 @@ class MachineClaimLine:
 
 
 def lines(found: MachineVerdicts) -> tuple[MachineClaimLine, ...]:
-    """A row for each claim."""
+    """Return a row for each claim, in the order of the source's claims."""
     rows = []
     for each in found.found:
         (line,) = claim_tables.lines(found.claims, [each.together])
@@ -42,7 +42,7 @@ def lines(found: MachineVerdicts) -> tuple[MachineClaimLine, ...]:
 
 
 def held_on(found: OnMachines) -> str:
-    """On how many machines that can test a claim it holds: `holds on 4 of 5 machines; not on B`."""
+    """Say on how many machines that can test a claim it holds: `holds on 4 of 5 machines; not on B`."""
     able = [name for name, each in found.by_machine.items() if each.outcome != "not testable"]
     if not able:
         return "no machine can test it"
@@ -54,7 +54,7 @@ def held_on(found: OnMachines) -> str:
 
 
 def summary(found: MachineVerdicts) -> str:
-    """How many claims hold on every machine, and how many have each verdict on machines like these."""
+    """Say how many claims hold on every machine, and how many have each verdict on machines like these."""
     counts = Counter(each.together.outcome for each in found.found)
     parts = [f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome]]
     everywhere = sum(len(each.on("held")) == len(each.by_machine) for each in found.found)
@@ -65,7 +65,7 @@ def summary(found: MachineVerdicts) -> str:
 
 
 def as_data(found: MachineVerdicts) -> dict[str, Any]:
-    """The verdicts on machines like these, and those of each machine for each claim, as data for programs."""
+    """Return the verdicts on machines like these, and each machine's own for each claim, as data for JSON."""
     together = claim_tables.as_data(found.claims, [each.together for each in found.found])
     for row, each in zip(together["verdicts"], found.found, strict=True):
         row["machines"] = {

@@ -25,16 +25,17 @@ class MachineRepetition:
 
 
 def of_runs(analyses: Mapping[str, Analysis]) -> MachineRepetition | None:
-    """How the sessions repeat a published source: each machine's setup, the differences, the verdicts on claims.
+    """Compare the sessions with the source that they repeat: each machine's setup, differences, verdicts on claims.
 
-    `analyses`: the analysis of each session, by the session's name. None if their study does not repeat a source.
+    `analyses`: the analysis of each session, by the session's name. Returns None if their study does not repeat a
+    source.
     """
     found = of_machines({name: each.results for name, each in analyses.items()}, analyses=analyses)
     return None if found is None else of(found)
 
 
 def of(found: MachineVerdicts) -> MachineRepetition:
-    """How machines repeat the source, given the verdicts on its claims on these machines."""
+    """Compare machines with the source that they repeat, given the verdicts on its claims on these machines."""
     each = {machine: repetition.repetition(*run) for machine, run in found.runs.items()}
     first = next(iter(each.values()))
     names = dict.fromkeys((name, there) for one in each.values() for name, there, _ in one.rows)

@@ -24,7 +24,7 @@ _MANY = 15
 
 
 def terminal(merged: Merged, repeats: MachineRepetition | None = None) -> RenderableType:
-    """The report on a terminal."""
+    """Return the report of joined runs for a terminal; `repeats` is their comparison with a source, if any."""
     parts: list[RenderableType] = [Text(meta_tables.title(merged), style="bold")]
     parts.append(Text(f"An interval here covers {merged.covers}.", style="bold"))
     parts.append(Text(meta_tables.same(merged), style=_SAME[merged.same.standing]))
@@ -45,7 +45,7 @@ def terminal(merged: Merged, repeats: MachineRepetition | None = None) -> Render
 
 
 def markdown(merged: Merged, repeats: MachineRepetition | None = None) -> str:
-    """The report as GitHub Markdown."""
+    """Return the same report as GitHub Markdown, with all tables."""
     parts = [f"# {safe(meta_tables.title(merged))}", f"An interval here covers **{safe(merged.covers)}**."]
     parts.append(safe(meta_tables.same(merged)))
     parts += [f"> **{prose(caution)}**" for caution in merged.cautions]
@@ -73,7 +73,7 @@ def markdown(merged: Merged, repeats: MachineRepetition | None = None) -> str:
 
 
 def html(merged: Merged, repeats: MachineRepetition | None = None) -> str:
-    """The report as one page that needs nothing else."""
+    """Return the same report as one HTML page that loads nothing else."""
     return template("merged.html.j2").render(
         title=meta_tables.title(merged),
         study=merged.study,
@@ -95,7 +95,7 @@ def html(merged: Merged, repeats: MachineRepetition | None = None) -> str:
 
 
 def _pictures(merged: Merged) -> dict[str, Markup]:
-    """The picture of each primary metric, by its heading."""
+    """Return the picture of each primary metric, by its heading; a metric with only one machine or session has none."""
     primary = [row for row in merged.rows if row.metric.primary]
     drawn = {name: machine_rows.picture(rows) for name, rows in meta_tables.by_metric(merged, primary).items()}
     return {name: picture for name, picture in drawn.items() if picture}

@@ -32,28 +32,31 @@ class MetaTable:
 
 
 def title(merged: Merged) -> str:
-    """The study's title, and the number of its sessions."""
+    """Return the study's title, and the number of its sessions."""
     return f"{merged.title}: {len(merged.sessions)} sessions"
 
 
 def outcome(merged: Merged) -> tuple[MetaTable, ...]:
-    """The effects of the arms against direct: a table for each primary metric in each setting."""
+    """Return the effects of the arms against direct: a table for each primary metric in each setting."""
     return _tables(merged, [row for row in merged.rows if row.metric.primary], "arm")
 
 
 def pairs(merged: Merged) -> tuple[MetaTable, ...]:
-    """Every two arms other than direct against each other, by primary metrics: what limits both alike cancels."""
+    """Return every two arms other than direct against each other: a table for each primary metric in each setting.
+
+    What limits both arms alike cancels.
+    """
     tables = _tables(merged, merged.pairs, "arms")
     return tuple(replace(table, heading=f"{table.heading}, arms against each other") for table in tables)
 
 
 def others(merged: Merged) -> tuple[MetaTable, ...]:
-    """How the arms compare with direct by the metrics that explain the primary ones."""
+    """Return how the arms compare with direct by the metrics that explain the primary ones, as such tables."""
     return _tables(merged, [row for row in merged.rows if not row.metric.primary], "arm")
 
 
 def sessions(merged: Merged) -> MetaTable:
-    """The runs that were joined."""
+    """Return a table of the runs that were joined."""
     rows = []
     for each in merged.sessions:
         when = datetime.fromtimestamp(each.started, UTC).strftime("%Y-%m-%d %H:%M UTC") if each.started else ""
@@ -65,13 +68,13 @@ def sessions(merged: Merged) -> MetaTable:
 
 
 def machines(merged: Merged) -> tuple[str, ...]:
-    """Each machine in a sentence."""
+    """Return a text for each machine, with its letter and its description."""
     found = dict.fromkeys((each.machine, each.described) for each in merged.sessions)
     return tuple(f"{letter}: {described}" for letter, described in found)
 
 
 def legend(merged: Merged) -> str:
-    """How to read the tables."""
+    """Return sentences that say how to read the tables."""
     unit = merged.rows[0].combined.unit if merged.rows else "session"
     reference = merged.reference or "direct"
     shown = [row.combined for row in merged.rows]
@@ -94,7 +97,7 @@ def legend(merged: Merged) -> str:
 
 
 def same(merged: Merged) -> str:
-    """The result of the A/A comparison over machines or sessions, as a sentence: does an arm agree with its own twin?
+    """Return in a sentence whether an arm agrees with its own twin (A/A comparison) over machines or sessions.
 
     The sentence begins with a sign: ✓ they agree, ✗ they differ, ? it was not judged.
     """
@@ -103,7 +106,7 @@ def same(merged: Merged) -> str:
 
 
 def render_json(merged: Merged) -> str:
-    """The joined runs as one JSON document.
+    """Return the joined runs as one JSON document, with a newline at its end.
 
     Effects are ratios, or differences in the metric's unit. Errors, deviations and variances are on the scale on which
     effects add up (of logarithms for ratios).
@@ -162,7 +165,7 @@ def _effect(metric: MetricInfo, value: float | None) -> float | None:
 
 
 def by_metric(merged: Merged, rows: Sequence[MergedRow]) -> dict[str, list[MergedRow]]:
-    """The rows grouped by metric and setting, under a heading for each group."""
+    """Return the rows grouped by metric and setting, by the heading of each group."""
     groups: dict[str, list[MergedRow]] = {}
     metrics = {
         (row.setting.workload, row.metric.name): (row.setting.workload, row.metric) for row in merged.rows
@@ -188,7 +191,7 @@ def _tables(merged: Merged, rows: Sequence[MergedRow], first: str) -> tuple[Meta
 
 
 def _columns(rows: Sequence[MergedRow], first: str) -> list[tuple[str, list[str]]]:
-    """Each column with its cells. The caller leaves out a column that is empty in all rows."""
+    """Return each column's heading with its cells. The caller leaves out a column that is empty in all rows."""
     found = [row.combined for row in rows]
     unit, units = found[0].unit, {each.units for each in found}
     these = f"this {unit}" if units == {1} else f"these {f'{max(units)} ' if len(units) == 1 else ''}{unit}s"
@@ -215,7 +218,7 @@ def _here(row: MergedRow) -> str:
 
 
 def _comparison(row: MergedRow, mean: float, low: float | None = None, high: float | None = None) -> Comparison:
-    """Effects on the additive scale as the comparison of a single run, for which there are words already."""
+    """Return additive effects (log ratios or differences) as a comparison of one run, which has words already."""
     metric, interval = row.metric, None
     if low is not None and high is not None:
         interval = Interval(effect(metric, low), effect(metric, high), "student")
@@ -226,7 +229,7 @@ def _comparison(row: MergedRow, mean: float, low: float | None = None, high: flo
 
 
 def told(row: MergedRow, mean: float, low: float | None = None, high: float | None = None) -> str:
-    """A mean on the scale on which effects add up, with its interval, in words of the row's metric."""
+    """Put a mean and its interval, given as log ratios or differences, into words of the row's metric."""
     return formatting.effect(row.metric, _comparison(row, mean, low, high))
 
 
@@ -237,7 +240,7 @@ def _ends(row: MergedRow, low: float | None, high: float | None) -> str:
 
 
 def _deviation(metric: MetricInfo, value: float | None) -> str:
-    """A standard deviation in words: of ratios (logarithms) as per cent upwards, of differences in their unit."""
+    """Return a standard deviation in words: of log ratios as per cent upwards, of differences in their unit; or ""."""
     if value is None:
         return ""
     if metric.compare == "ratio":

@@ -27,7 +27,7 @@ class Paragraph:
 
 
 def methods(analysis: Analysis) -> tuple[Paragraph, ...]:
-    """Machine, links, arms, workloads, design, statistics and attempts, as far as the run has recorded them."""
+    """Return paragraphs on machine, links, arms, workloads, design, statistics and attempts, as far as recorded."""
     results = analysis.results
     return (
         Paragraph("Machine", _machine(results)),
@@ -69,7 +69,7 @@ def _machine(results: Results) -> str:
 
 
 def _hosts(record: Mapping[str, Any]) -> str:
-    """A sentence that names the hosts of a study that ran on several, and describes each."""
+    """Return a sentence that names the hosts of a study that ran on several, and describes each."""
     known = [f"{host.name} ({' and '.join(host.roles)}: {host.words})" for host in host_tables.hosts(record)]
     return f"Nodes ran on hosts of their own, joined by {host_tables.joined_by(record)}: {formatting.listed(known)}."
 

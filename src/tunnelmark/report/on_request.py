@@ -37,12 +37,12 @@ def chosen(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def further(analysis: Analysis, shown: Sequence[str]) -> tuple[str, ...]:
-    """The parts that are not shown, but have something to say about these results."""
+    """Return the names of the parts that are not shown, but have something to say about these results."""
     return tuple(name for name in PARTS if name not in shown and PARTS[name](analysis))
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[str | Text]], *, whole: int = 1) -> Table:
-    """A table without lines; the first `whole` columns are never broken into several lines."""
+    """Build a table without lines; the first `whole` columns are never broken into several lines."""
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
     for place, column in enumerate(columns):
         made.add_column(column, overflow="fold", no_wrap=place < whole)
@@ -52,12 +52,12 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[str | Text]], *, whole
 
 
 def heading(text: str) -> RenderableType:
-    """The title of a part."""
+    """Return the title of a part, in bold below an empty line."""
     return Padding(Text(text, style="bold"), (1, 0, 0, 0))
 
 
 def _machines(analysis: Analysis) -> list[RenderableType]:
-    """What each cell means on another machine, and what bound it."""
+    """Return each arm's headline, where it would lie on another machine, and what limited the arm."""
     parts: list[RenderableType] = []
     for found in travels.tables(analysis):
         parts.append(heading(f"{travels.titled(analysis, found)}: on another machine, and what bound it"))
@@ -90,7 +90,7 @@ def _costs(analysis: Analysis) -> list[RenderableType]:
 
 
 def _links(analysis: Analysis) -> list[RenderableType]:
-    """All link checks, line by line, and what each has shown of each part of the profile."""
+    """Return all link checks, property by property, and what each has shown of each part of the profile."""
     parts: list[RenderableType] = []
     for look in analysis.results.link_checks:
         parts.append(heading(f"Look at {look.profile}, {look.topology}, {_WHEN[look.when]}"))

@@ -57,7 +57,10 @@ class FoundPath:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """What each arm found in one topology with several kinds of routers: `rows` has the kinds of each row."""
+    """The paths that each arm found in one topology with several kinds of routers.
+
+    `rows`: the kinds of routers of each row. `cells`: the path by row and arm.
+    """
 
     title: str
     arms: tuple[str, ...]
@@ -66,7 +69,7 @@ class Grid:
 
 
 def grids(analysis: Analysis) -> tuple[Grid, ...]:
-    """A grid for each profile, topology and workload that was tried with several kinds of routers."""
+    """Return a grid for each profile, topology and workload that was tried with several kinds of routers."""
     titles = {topology.name: topology.title for topology in analysis.results.plan.topologies}
     found: dict[tuple[str, str, str], list[Scenario]] = {}
     for setting in analysis.settings():
@@ -86,7 +89,7 @@ def grids(analysis: Analysis) -> tuple[Grid, ...]:
 
 
 def named(kinds: tuple[str, ...]) -> str:
-    """The kinds of a row: `symmetric × full-cone`; `as it is` if the topology's own kinds were kept."""
+    """Return the kinds of a row: `symmetric × full-cone`; `as it is` if the topology's own kinds were kept."""
     return " × ".join(kinds * 2 if len(kinds) == 1 else kinds) or "as it is"
 
 
@@ -107,7 +110,7 @@ def _found(analysis: Analysis, setting: Scenario, arm: str) -> FoundPath:
 
 
 def _values(analysis: Analysis, setting: Scenario, arm: str, metric: str) -> list[float]:
-    """A metric's values of all trials with a result, whatever their grade, which does not affect the path."""
+    """Return a metric's values of all trials with a result, whatever their grade, which does not affect the path."""
     return [
         sample.value
         for row in analysis.trials

@@ -18,7 +18,7 @@ EXPLAINED = (
 
 
 def table(found: Sequence[Seen], block_seconds: float) -> Table:
-    """The smallest difference that would be found in 80 % of studies.
+    """Return a table of the smallest differences that would be found in 80 % of studies.
 
     There is a row for each arm, scenario and metric, and a column for each number of blocks. A block takes
     `block_seconds`; the last row says how long all of the blocks take.
@@ -42,7 +42,7 @@ def table(found: Sequence[Seen], block_seconds: float) -> Table:
 
 
 def sentences(splits: Sequence[Split]) -> list[str]:
-    """For each metric, the best length of a trial, and the time that it saves."""
+    """Return a sentence for each metric: the best length of a trial, and how much time it saves."""
     return [_sentence(each) for each in splits]
 
 
@@ -59,7 +59,7 @@ def _sentence(each: Split) -> str:
 
 
 def plain(found: Sequence[Seen], splits: Sequence[Split], block_seconds: float) -> dict[str, Any]:
-    """What numbers of blocks can detect, and how to split time between them, as data for programs."""
+    """Return what numbers of blocks can detect, and the best lengths of trials (times in seconds), as data for JSON."""
     rows: list[Mapping[str, Any]] = [
         {
             "arm": each.spread.arm,

@@ -12,7 +12,7 @@ HEAD = ("printed value", "place", "printed", "raw data", "what it is")
 
 
 def summary(recomputed: Sequence[Recomputed]) -> str:
-    """How many printed values follow from the data: `409 of 446 printed values follow from the data.`"""
+    """Say how many printed values follow from the data: `409 of 446 printed values follow from the data`."""
     agree = [each for each in recomputed if each.agrees]
     fewer = sum("runs" in each.note for each in agree)
     said = f"{len(agree)} of {len(recomputed)} printed values follow from the data"
@@ -20,7 +20,7 @@ def summary(recomputed: Sequence[Recomputed]) -> str:
 
 
 def differing(recomputed: Sequence[Recomputed]) -> list[tuple[str, str, str, str, str]]:
-    """A row for each printed value that does not follow from the data."""
+    """Return a row for each printed value that does not follow from the data, in the columns of `HEAD`."""
     return [
         (
             str(each.printed.cell),
@@ -35,7 +35,7 @@ def differing(recomputed: Sequence[Recomputed]) -> list[tuple[str, str, str, str
 
 
 def as_data(values: RawValues, recomputed: Sequence[Recomputed]) -> dict[str, Any]:
-    """The recomputed values and the facts on the raw data, as data for programs."""
+    """Return the recomputed values and the facts on the raw data, as data for JSON."""
     return {
         "raw_data": values.name,
         "design": list(values.design),

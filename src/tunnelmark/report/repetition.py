@@ -35,10 +35,10 @@ _NOT_RUN = "not in this run"
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """How a run repeats a source.
+    """A run compared with the source that it repeats.
 
-    `short` and `source` name it: in short, and in full as a reader would search for it. `part` says which part the
-    study repeats; "" if all. `counts`: how many claims have each verdict. `rows`: what source and run each say of
+    `short` and `source` name the source: in short, and in full as a reader would search for it. `part` says which part
+    the study repeats; "" if all. `counts`: how many claims have each verdict. `rows`: what source and run each say of
     themselves, in the columns of `HEAD`. `otherwise`: by topic, the differences that no row shows.
     """
 
@@ -56,7 +56,7 @@ class Repetition:
 
 
 def repetition(analysis: Analysis, verdicts: Verdicts) -> Repetition:
-    """How a run repeats its source, given the verdicts on the source's claims."""
+    """Compare a run with its source, given the verdicts on the source's claims."""
     claims, plan = verdicts.claims, analysis.results.plan
     counts = Counter(each.outcome for each in verdicts.judged)
     part = ""
@@ -79,7 +79,7 @@ def repetition(analysis: Analysis, verdicts: Verdicts) -> Repetition:
 
 
 def _applies(analysis: Analysis, verdicts: Verdicts, difference: SourceDifference) -> bool:
-    """Whether a difference that the source's file states applies to this run."""
+    """Return whether a difference that the source's file states applies to this run."""
     plan = analysis.results.plan
     named = (
         (difference.studies, {plan.study}),
@@ -95,7 +95,7 @@ def _applies(analysis: Analysis, verdicts: Verdicts, difference: SourceDifferenc
 
 
 def _conditions(analysis: Analysis, verdicts: Verdicts) -> set[str]:
-    """The source's conditions that this run has."""
+    """Return the names of the source's conditions that this run has."""
     profiles = {profile.name for profile in analysis.results.plan.profiles}
     topologies = {"", *(topology.name for topology in analysis.results.plan.topologies)}
     found = verdicts.claims.conditions.items()
@@ -123,7 +123,7 @@ def _rows(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, st
 
 
 def _hosts(analysis: Analysis) -> str:
-    """Where the nodes of this run were."""
+    """Say where the nodes of this run were, and how many cores a node had at most, if that was limited."""
     results = analysis.results
     where = host_tables.where(results.environment, kernel=False) or NOT_RECORDED
     if results.plan.cores is not None and not results.environment.get("hosts"):
@@ -141,7 +141,7 @@ _CARRIERS = (
 
 
 def _links(analysis: Analysis) -> str:
-    """What carried the links of this run and on which hosts, according to the run's record."""
+    """Say what carried the links of this run and on which hosts, according to the run's record."""
     described = [str(each) for each in mapping(mapping(analysis.results.environment.get("lab")).get("shaper")).values()]
     if not described:
         return NOT_RECORDED
@@ -154,7 +154,7 @@ def _links(analysis: Analysis) -> str:
 
 
 def _versions(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, str]]:
-    """A row for each program under test whose version the source names, and one row for all others."""
+    """Yield a row for each program under test whose version the source names, and one row for all others."""
     claims, known = verdicts.claims, {arm.name: arm for arm in analysis.results.plan.arms}
     named: dict[tuple[str, str], list[str]] = {}
     others: dict[str, None] = {}
@@ -174,7 +174,7 @@ def _versions(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str
 
 
 def _ran(driver: str, vpn: Mapping[str, Any]) -> str:
-    """A VPN with its version, and its programs of other versions: `tailscale 1.98.0 with headscale 0.26.1`.
+    """Return a VPN with its version, and its programs of other versions: `tailscale 1.98.0 with headscale 0.26.1`.
 
     If a recipe pins the program that has the VPN's name, its version counts: wireguard-go prints one for many commits.
     """
@@ -185,7 +185,7 @@ def _ran(driver: str, vpn: Mapping[str, Any]) -> str:
 
 
 def _lengths(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, str]]:
-    """A row for each workload whose length the source states: that length, and the one of this run."""
+    """Yield a row for each workload whose length the source states: that length, and the one of this run."""
     plan, claims = analysis.results.plan, verdicts.claims
     uses = {use.name: use for use in plan.workloads}
     for name, there in claims.there.lengths.items():
@@ -196,7 +196,7 @@ def _lengths(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str,
 
 
 def _measured(verdicts: Verdicts) -> set[str]:
-    """The workloads that the judged claims are about, without those that only another study has."""
+    """Return the workloads that the judged claims are about, without those that only another study has."""
     quantities = verdicts.claims.quantities
     statements = [statement for each in verdicts.judged for statement in each.claim.statements]
     used = {cell.quantity for statement in statements for cell in cells_of(statement)}
@@ -204,7 +204,7 @@ def _measured(verdicts: Verdicts) -> set[str]:
 
 
 def _length(use: WorkloadInfo) -> str:
-    """A workload's length: its number of requests or the size that it copies, if it has one, else its window."""
+    """Return a workload's length: its number of requests or the size that it copies, if it has one, else its window."""
     counted = {"requests": "{} requests", "size": "{} once"}
     named = (words.format(use.options[name]) for name, words in counted.items() if use.options.get(name))
     said = next(named, _seconds(use.window))
@@ -216,7 +216,7 @@ def _seconds(seconds: float) -> str:
 
 
 def _repeats(analysis: Analysis) -> str:
-    """How many blocks were measured, and how many trials have a result."""
+    """Say how many blocks were measured, and, if not all trials have a result, how many have."""
     plan, rows = analysis.results.plan, analysis.results.trials
     blocks = len({row.block for row in rows if row.outcome == "ok"})
     done = len({row.trial for row in rows if row.outcome == "ok"})
@@ -228,7 +228,7 @@ def _repeats(analysis: Analysis) -> str:
 
 
 def _missing(analysis: Analysis, verdicts: Verdicts) -> str:
-    """Arms and conditions of the source that this run lacks, and arms that never had a result."""
+    """Name arms and conditions of the source that this run lacks, and arms without any result; "" if there are none."""
     claims, plan = verdicts.claims, analysis.results.plan
     said = []
     if plan.study == claims.study:

@@ -13,7 +13,7 @@ from tunnelmark.report import formatting, queries, titles
 
 
 def render(analyses: Mapping[str, Analysis]) -> Table:
-    """A row for each primary metric and arm.
+    """Return a table with a row for each primary metric and arm, and a column for each analysis, by its heading.
 
     A column has the median, and the effect against direct of the same column. The columns were measured one after the
     other and not in turns, so nothing is judged across them.

@@ -20,7 +20,7 @@ _ENDS = {
 
 
 def until(enough: Enough) -> str:
-    """Until when such a run adds blocks: `until headline ratios are within 2.5 %`, `for 30 min 00 s`."""
+    """Say until when such a run adds blocks: `until headline ratios are within 2.5 %`, `for 30 min 00 s`."""
     if enough.change is not None:
         return f"until a change of {100 * enough.change:g} % between old and new is found or excluded"
     if enough.precision is not None:
@@ -30,7 +30,7 @@ def until(enough: Enough) -> str:
 
 
 def sentences(analysis: Analysis) -> list[str]:
-    """Sentences on the run's number of blocks; empty if that number was fixed."""
+    """Return sentences on the run's number of blocks; empty if that number was fixed."""
     plan = analysis.results.plan
     if (enough := plan.enough) is None:
         return []

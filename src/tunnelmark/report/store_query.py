@@ -78,12 +78,12 @@ def _words(sql: str) -> set[str]:
 
 
 def _sentence(text: str) -> str:
-    """DuckDB's message without the kind of error in front of it, as our own messages are."""
+    """Return DuckDB's message without the kind of error in front of it, as our own messages are."""
     return re.sub(r"^\w[\w ]* Error: ", "", text).strip()
 
 
 def _hint(error: Exception, sql: str) -> str:
-    """The columns of the named views if one is unknown, the views if one of them is unknown, else general help."""
+    """Return the columns of the named views if one is unknown, the views if a view is unknown, else general help."""
     import duckdb
 
     named = [view for name, view in VIEWS.items() if name in _words(sql)]
@@ -106,7 +106,7 @@ def schema() -> Iterable[tuple[str, str, list[tuple[str, str, str, str]]]]:
 
 
 def _in_sql(kind: pa.DataType) -> str:
-    """DuckDB's name for an Arrow type."""
+    """Return DuckDB's name for an Arrow type. KeyError if no view has such a type."""
     if pa.types.is_map(kind):
         return f"MAP({_in_sql(kind.key_type)}, {_in_sql(kind.item_type)})"
     if pa.types.is_list(kind):

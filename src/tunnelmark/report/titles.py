@@ -10,19 +10,19 @@ from tunnelmark.report import queries
 
 
 def title(plan: PlanInfo, workload: str, metric: MetricInfo) -> str:
-    """The title of a metric: `TCP goodput`, or `TCP goodput (ring)` if other workloads have a metric of that title."""
+    """Return a metric's title: `TCP goodput`; if other workloads have a metric of that title, `TCP goodput (ring)`."""
     return among(((use.name, one) for use in plan.workloads for one in use.metrics), workload, metric)
 
 
 def heading(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
-    """The title with profile and topology, each only if the study has several: `TCP goodput (ring), wifi`."""
+    """Return the title with profile and topology, each only if the study has several: `TCP goodput (ring), wifi`."""
     return title(analysis.results.plan, setting.workload, metric) + queries.where(analysis, setting)
 
 
 def among(found: Iterable[tuple[str, MetricInfo]], workload: str, metric: MetricInfo) -> str:
-    """The title of a workload's metric, with the workload if another one's metric in `found` has the same title.
+    """Return the title of a workload's metric, with the workload if another's metric in `found` has the same title.
 
-    For a primary metric, only other primary ones count.
+    `found`: pairs of workload and metric. For a primary metric, only other primary ones count.
     """
     alike = {name for name, one in found if one.title == metric.title and (one.primary or not metric.primary)} - {
         workload

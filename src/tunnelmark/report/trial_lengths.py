@@ -13,13 +13,13 @@ SIGN = "∿"
 
 
 def mark(analysis: Analysis, cell: MetricCell) -> str:
-    """A remark that the window of a cell was not stationary, and by how much; "" if it was."""
+    """Say that the window of a cell was not stationary, and by how much; "" if it was, or if that is not known."""
     moved = unsteady(analysis, cell)
     return "" if moved is None else f"not stationary: second half less first {_signed(moved)} of their mean"
 
 
 def sentences(analysis: Analysis, cells: Sequence[MetricCell]) -> list[str]:
-    """A sentence that names the cells whose windows were not stationary; empty if there are none."""
+    """Return a sentence that names the cells whose windows were not stationary; empty if there are none."""
     found = [(cell.arm, moved) for cell in cells if (moved := unsteady(analysis, cell)) is not None]
     if not found:
         return []
@@ -30,7 +30,7 @@ def sentences(analysis: Analysis, cells: Sequence[MetricCell]) -> list[str]:
 
 
 def short(analysis: Analysis) -> list[str]:
-    """A caution that names the workloads that the study made shorter than their links need; empty if there are none."""
+    """Return a caution that names the workloads that the study made shorter than their links need; empty if none."""
     found = [
         f"{use.name} over {profile}: {why}"
         for use in analysis.results.plan.workloads

@@ -37,7 +37,7 @@ PACKED = 1_000_000
 
 
 def script(analysis: Analysis) -> str:
-    """The document for a script element: JSON without a `<`, or base64 of a zlib stream if it is large."""
+    """Return the document for a script element: JSON without a `<`, or base64 of a zlib stream if it is large."""
     text = json.dumps(document(analysis), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if len(text) > PACKED:
         return b64encode(zlib.compress(text.encode())).decode()
@@ -45,7 +45,7 @@ def script(analysis: Analysis) -> str:
 
 
 def document(analysis: Analysis) -> dict[str, Any]:
-    """The document as plain data."""
+    """Return the document as data for JSON; the module's text says how it is built."""
     plan = analysis.results.plan
     metrics = _metrics(analysis)
     places = {key: place for place, key in enumerate(metrics)}
@@ -94,12 +94,12 @@ def document(analysis: Analysis) -> dict[str, Any]:
 
 
 def _titled(metrics: Mapping[Key, MetricInfo], key: Key) -> str:
-    """The name by which the page says that a metric is left out."""
+    """Return the name by which the page says that a metric is left out."""
     return f"{metrics[key].title} ({key[0]})"
 
 
 def _metrics(analysis: Analysis) -> dict[Key, MetricInfo]:
-    """All primary metrics, then the others that have a value or a series somewhere, those of collectors last."""
+    """Return all primary metrics, then others that have a value or a series somewhere, those of collectors last."""
     seen = {
         (row.workload, sample.metric)
         for row in analysis.results.trials
@@ -130,7 +130,7 @@ def _conditions(analysis: Analysis, conditions: Mapping[tuple[str, str], int]) -
 def _cells(
     analysis: Analysis, metrics: Mapping[Key, int], conditions: Mapping[tuple[str, str], int], arms: Mapping[str, int]
 ) -> dict[str, list[Any]]:
-    """A column for each fact about the cells; a cell has a row if it has a value, or if its metric is primary."""
+    """Return a column for each fact about the cells; a cell has a row if it has a value, or a primary metric."""
     ranks = {
         (one.setting, one.metric, place.arm): [place.first, place.last]
         for one in analysis.rankings
@@ -193,7 +193,7 @@ def _cell(analysis: Analysis, cell: MetricCell, scale: formatting.Scale) -> dict
 
 
 def _counted(cell: MetricCell, rows: Iterable[TrialRow]) -> dict[str, int]:
-    """How many trials of a cell are good, disturbed, void and failed; of each trial, the attempt that counts."""
+    """Count the good, disturbed, void and failed trials of a cell; of each trial, the attempt that is used."""
     counts = Counter(
         "void" if row.outcome == "void" else "failed" if row.outcome != "ok" else grade_for(row, cell.metric)
         for row in rows
@@ -204,7 +204,7 @@ def _counted(cell: MetricCell, rows: Iterable[TrialRow]) -> dict[str, int]:
 def _attempts(
     analysis: Analysis, conditions: Mapping[tuple[str, str], int], arms: Mapping[str, int]
 ) -> dict[str, list[Any]]:
-    """Columns with every attempt, in the order of the journal.
+    """Return columns with every attempt, in the order of the journal.
 
     `files` is an index into `file_lists`, whose names are below the attempt's folder. `grade` is that of the whole
     attempt. `grades` is an index into `grade_lists`: for what metrics feel, the grades of a result that are not good.
@@ -246,7 +246,7 @@ def _attempts(
 
 
 def _grades(row: TrialRow, metrics: Sequence[MetricInfo]) -> tuple[tuple[str, str], ...]:
-    """What a result is worth to metrics by what they feel, if it is not good; empty without a result."""
+    """Return the grades of a result that are not good, by what metrics feel; empty without a result."""
     if row.outcome != "ok":
         return ()
     graded = {metric.feels: grade_for(row, metric) for metric in metrics}
@@ -254,7 +254,7 @@ def _grades(row: TrialRow, metrics: Sequence[MetricInfo]) -> tuple[tuple[str, st
 
 
 def _values(analysis: Analysis, metrics: Mapping[Key, MetricInfo]) -> tuple[list[dict[str, Any]], list[Key]]:
-    """For each metric, the attempts and their values over the whole window; and the metrics that are left out."""
+    """Return for each metric the attempts and their values over the whole window; and the metrics left out."""
     found: dict[Key, tuple[list[int], list[float | None]]] = {key: ([], []) for key in metrics}
     for place, row in enumerate(analysis.results.trials):
         if row.outcome == "ok":
@@ -274,7 +274,7 @@ def _values(analysis: Analysis, metrics: Mapping[Key, MetricInfo]) -> tuple[list
 
 
 def figure(value: float | None, digits: int = DIGITS) -> float | int | None:
-    """The value with `digits` significant digits, as an integer if it is one; None if there is no finite value."""
+    """Round to `digits` significant digits; an integer if it is one, None for None or if it is not finite."""
     if value is None or not isfinite(value):
         return None
     rounded = float(f"{value:.{digits - 1}e}")

@@ -1,4 +1,4 @@
-"""Adds to the HTML report its program, built from `web/`, and a policy by which a browser runs only that one."""
+"""Adds to the HTML report its program, built from `web/`, and a policy by which a browser runs only that program."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tunnelmark.report import web_data
 
 @cache
 def program() -> Markup:
-    """The program's text, for its script element."""
+    """Return the text of the page's program (JavaScript), for its script element."""
     return Markup((files("tunnelmark.report") / "web" / "report.js").read_text(encoding="utf-8"))  # noqa: S704 # it is our own
 
 
 @cache
 def policy() -> str:
-    """The Content-Security-Policy of the report page: it loads nothing, and runs only its own script.
+    """Return the Content-Security-Policy of the report page: it loads nothing, and runs only its own script.
 
     The script is allowed by its SHA-256. Inline styles are allowed, because figures use them. Images may only be
     `data:` and `blob:` URLs that the page makes.
@@ -39,5 +39,5 @@ def policy() -> str:
 
 
 def data(analysis: Analysis) -> Markup:
-    """The data that the program reads, for their script element."""
+    """Return the data that the program reads, for their script element."""
     return Markup(web_data.script(analysis))  # noqa: S704 # it holds no `<`

@@ -28,7 +28,7 @@ Points = dict[int, list[tuple[float, float]]]
 def series(
     analysis: Analysis, metrics: Mapping[tuple[str, str], MetricInfo]
 ) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
-    """The series of each metric that has any, and the metrics whose series do not fit.
+    """Return the series of each metric that has any, and the metrics whose series do not fit.
 
     A series has `step` in seconds, attempts by index, and for each attempt the mean of each step (null: no value).
     """
@@ -49,7 +49,7 @@ def series(
 
 
 def _points(analysis: Analysis, metrics: Mapping[tuple[str, str], MetricInfo]) -> dict[int, Points]:
-    """The points of each metric, by its index, from the attempts that count and are not void for it."""
+    """Return the points of each metric, by its index, from the attempts that are used and not void for it."""
     places: dict[str, dict[str, int]] = {}
     for number, (workload, name) in enumerate(metrics):
         places.setdefault(workload, {})[name] = number
@@ -70,7 +70,7 @@ def _points(analysis: Analysis, metrics: Mapping[tuple[str, str], MetricInfo]) -
 
 
 def _thinned(number: int, points: Points, most: int) -> dict[str, Any]:
-    """A metric's points as means over time steps: the shortest step with which no window has more than `most` steps."""
+    """Return a metric's points as means of time steps, the shortest with which no window has more than `most` steps."""
     longest = max(time for each in points.values() for time, _ in each)
     step = next((length for length in STEPS if longest < length * most), STEPS[-1])
     return {

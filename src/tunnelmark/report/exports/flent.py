@@ -30,7 +30,7 @@ _BEFORE = PHASES[: PHASES.index("measure")]  # the phases of a trial before its 
 
 @dataclass(frozen=True, slots=True)
 class FlentTest:
-    """A test of flent and its series; our `metric` times `factor` gives flent's values, in `unit`."""
+    """A test of flent and one of its series; values of our `metric` times `factor` are flent's, in `unit`."""
 
     name: str
     series: str
@@ -50,10 +50,11 @@ TESTS = {
 
 
 def files(results: Results) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of a file for each attempt that counts and has a series; other workloads have none.
+    """Yield the name and the bytes of a data file for each attempt that the analysis uses and that has a series.
 
-    What is void has no file, even if only its link or that metric is void: a reader of the file could not see it. Nor
-    has traffic of several flows or streams: flent's tests of these names have one.
+    Workloads without a test in `TESTS` have no file. Nor has what is void, even if only its link or that metric is
+    void: a reader of the file could not see it. Nor has traffic of several flows or streams: flent's tests of these
+    names have one.
     """
     uses = {use.name: use for use in results.plan.workloads}
     for row in chosen(voided(results).trials):
@@ -67,12 +68,12 @@ def files(results: Results) -> Iterator[tuple[str, bytes]]:
 
 
 def _one_stream(use: WorkloadInfo) -> bool:
-    """Whether the traffic is one stream in one direction; only `tcp` can be asked for more."""
+    """Return whether the traffic is one stream in one direction; only `tcp` can be asked for more."""
     return use.options.get("flows", "forward") in ("forward", "back") and use.options.get("streams", 1) == 1
 
 
 def _points(row: TrialRow, use: WorkloadInfo, name: str) -> list[tuple[float, float]]:
-    """Pairs of seconds since the window began and the metric's value; empty if there is no result or it is void."""
+    """Return pairs of seconds since the window began and the metric's value; empty without a result, or if void."""
     metric = next((one for one in use.metrics if one.name == name), None)
     if row.outcome != "ok" or (metric is not None and not usable(row, metric)):
         return []
@@ -122,5 +123,5 @@ def _content(
 
 
 def _packed(content: Mapping[str, Any]) -> bytes:
-    """The file's bytes; they hold no date, so that the same results give the same bytes."""
+    """Return the file's bytes; they hold no date, so that the same results give the same bytes."""
     return gzip.compress(json.dumps(content, sort_keys=True).encode(), mtime=0)

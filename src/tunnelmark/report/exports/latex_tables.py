@@ -58,7 +58,7 @@ def escape(text: str) -> str:
 
 
 def _known(sign: str) -> str:
-    """A character without a command: itself, else its simpler parts in ASCII, else a question mark."""
+    """Return a character without a command: itself, else its simpler parts in ASCII, else a question mark."""
     if sign.isascii() or (sign <= _LAST_LATIN and unicodedata.name(sign, "").startswith("LATIN ")):
         return sign
     simpler = unicodedata.normalize("NFKD", sign)
@@ -66,7 +66,7 @@ def _known(sign: str) -> str:
 
 
 def render(analysis: Analysis, name: str = "") -> str:
-    """All tables of one run, with a newline at the end; `name` in their labels tells several runs apart."""
+    """Return all tables of one run, with a newline at the end; `name` in their labels tells several runs apart."""
     plan = analysis.results.plan
     head = [
         f"% {plan.title} ({plan.study}, seed {plan.seed}), by tunnelmark {tunnelmark.__version__}; \\usepackage{{booktabs}}"
@@ -122,10 +122,10 @@ def _notes(analysis: Analysis) -> list[str]:
 
 
 def row(cells: Iterable[str]) -> str:
-    """A row of a LaTeX table."""
+    """Return a row of a LaTeX table; its cells are escaped."""
     return " & ".join(escape(cell) for cell in cells) + r" \\"
 
 
 def _label(text: str) -> str:
-    """The text as a label, with a hyphen for each character that LaTeX or a shell would interpret."""
+    """Return the text as a label, with a hyphen for each character that LaTeX or a shell would interpret."""
     return "".join(sign if sign.isascii() and (sign.isalnum() or sign in "-.") else "-" for sign in text)

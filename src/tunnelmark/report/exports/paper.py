@@ -52,7 +52,7 @@ _MAIN = r"""% {comment}
 
 
 def files(analysis: Analysis, drawn: Sequence[PaperFigure]) -> Mapping[str, bytes]:
-    """The content of each of the paper's files, by its path in the paper's folder."""
+    """Return the content of each of the paper's files, by its path in the paper's folder; `drawn`: the figures."""
     repeats = paper_repeats.render(analysis)
     text = ({REPEATS: repeats} if repeats else {}) | {
         MAIN: _main(analysis, repeats=bool(repeats)),

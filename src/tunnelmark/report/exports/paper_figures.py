@@ -92,7 +92,10 @@ def _require() -> None:
 
 
 def _effects(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> PaperFigure | None:
-    """One row per arm: a ring per block, the estimate with its 95 % interval, filled if a test shows a difference."""
+    """Draw a row per arm: a ring per block, the estimate with its 95 % interval, filled if shown to be different.
+
+    None if no arm has an estimate.
+    """
     rows = [cell for cell in queries.cells(analysis, setting, metric) if _estimate(cell) is not None]
     if not rows:
         return None
@@ -131,7 +134,7 @@ def _effects(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Paper
 
 
 def _boxes(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> PaperFigure | None:
-    """One box per arm (Tukey), over all values over time of all blocks; None if there are none above 0."""
+    """Draw a box per arm (Tukey) over all values over time of all blocks; None if no whisker reaches above 0."""
     found = {
         arm: five_numbers([value for points in blocks.values() for _, value in points])
         for arm, blocks in queries.series(analysis, setting, metric).items()
@@ -185,7 +188,7 @@ def _boxes(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> PaperFi
 
 
 def _heat(analysis: Analysis, matrix: Matrix) -> PaperFigure:
-    """Arms by conditions, shaded from four times worse than direct to four times better; each field has the effect."""
+    """Draw arms by conditions, each with its effect, shaded from four times worse than direct to four times better."""
     from matplotlib.colors import LinearSegmentedColormap
 
     rows = list(matrix.rows.items())
@@ -239,7 +242,7 @@ def _what(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
 
 
 def _wrapped(label: str) -> str:
-    """The label of an axis, broken into lines that fit below the axes of one column."""
+    """Break the label of an axis into lines that fit below the axes of one column."""
     return fill(label, _LINE)
 
 
@@ -248,7 +251,7 @@ def _name(kind: str, setting: Scenario, metric: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """The text as a file name, with a hyphen for each character that LaTeX or a shell might interpret."""
+    """Return the text as a file name, with a hyphen for each character that LaTeX or a shell might interpret."""
     return "".join(sign if sign.isascii() and (sign.isalnum() or sign == "-") else "-" for sign in text)
 
 
@@ -264,7 +267,7 @@ def _axes(width: float, height: float) -> Iterator[tuple[Figure, Axes]]:
 
 
 def _saved(drawn: Figure) -> dict[str, bytes]:
-    """The figure's bytes in each format. They contain no date, which would differ each time."""
+    """Return the figure's bytes in each format of `FORMS`. They contain no date, which would differ each time."""
     files = {}
     for form in FORMS:
         held = BytesIO()

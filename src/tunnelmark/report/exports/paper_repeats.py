@@ -18,7 +18,7 @@ _CLAIMS = r"p{0.09\linewidth}p{0.3\linewidth}p{0.24\linewidth}p{0.1\linewidth}p{
 
 
 def render(analysis: Analysis) -> str:
-    """The section's text, with a newline at the end; "" if the study does not repeat a source."""
+    """Return the section's text, with a newline at the end; "" if the study does not repeat a source."""
     if (found := of_run(analysis)) is None:
         return ""
     repeats = repetition.repetition(analysis, found)
@@ -37,7 +37,7 @@ def render(analysis: Analysis) -> str:
 
 
 def _legend() -> str:
-    """The report's legend without the sign in front of each verdict, which the paper does not use."""
+    """Return the report's legend without the sign in front of each verdict, which the paper does not use."""
     text = claim_tables.LEGEND
     for sign in claim_tables.SIGNS.values():
         text = text.replace(f"{sign} ", "", 1)
@@ -45,7 +45,7 @@ def _legend() -> str:
 
 
 def _table(columns: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The LaTeX lines of a table that may be longer than a page."""
+    """Return the LaTeX lines of a table that may be longer than a page; `columns` has LaTeX's column types."""
     return [
         r"{\footnotesize",
         rf"\begin{{longtable}}{{@{{}}{columns}@{{}}}}",

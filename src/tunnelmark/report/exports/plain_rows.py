@@ -13,7 +13,7 @@ import pyarrow as pa
 
 
 def records(table: pa.Table) -> list[dict[str, Any]]:
-    """Each row as a mapping that JSON can hold: times in ISO 8601, null for a number that is not finite.
+    """Return each row as a mapping that JSON can hold: times in ISO 8601, null for a number that is not finite.
 
     If two columns have the same name, only the last one remains.
     """
@@ -21,7 +21,7 @@ def records(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def rows(table: pa.Table) -> list[tuple[Any, ...]]:
-    """Each row's values in a form that JSON can hold, in the order of the columns."""
+    """Return each row's values in a form that JSON can hold, in the order of the columns."""
     maps = [pa.types.is_map(field.type) for field in table.schema]
     columns = [
         [_plain(dict(value) if of_map and value is not None else value) for value in column.to_pylist()]
@@ -31,7 +31,7 @@ def rows(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def flat(table: pa.Table) -> pa.Table:
-    """The table with lists, maps and structures as JSON text, for formats of lines; other columns are unchanged."""
+    """Return the table with lists, maps and structures as JSON text, for CSV; other columns are unchanged."""
     columns = []
     for field, column in zip(table.schema, table.columns, strict=True):
         if pa.types.is_nested(field.type):
@@ -43,7 +43,7 @@ def flat(table: pa.Table) -> pa.Table:
 
 
 def shown(value: Any) -> str:
-    """A plain value as the terminal shows it: ten significant digits, "" for null."""
+    """Return a plain value as the terminal shows it: a float with at most ten significant digits, "" for null."""
     if value is None:
         return ""
     if isinstance(value, float):

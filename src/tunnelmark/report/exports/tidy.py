@@ -28,7 +28,10 @@ _Rows = Iterable[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class StoredRuns:
-    """Runs by name, with analyses made once, when needed; `flent` has data files of flent, which have none."""
+    """Runs by name, each analysed once, when that is needed.
+
+    `flent`: data files of flent by name; they have no analysis.
+    """
 
     results: Mapping[str, Results]
     flent: Mapping[str, FlentFile] = field(default_factory=dict)
@@ -39,7 +42,7 @@ class StoredRuns:
         return {name: judge(found) for name, found in self.results.items()}
 
     def table(self, view: str) -> pa.Table:
-        """The rows of all runs in one view. Raises KeyError if there is no view of that name."""
+        """Return the rows of all runs in one view. Raises KeyError if no view has that name."""
         made = [_TABLES[view](self, name) for name in self.results]
         if view in flent_rows.VIEWS:
             foreign = [{"run": name, **row} for name, file in self.flent.items() for row in flent_rows.rows(view, file)]
@@ -94,7 +97,7 @@ def _trials(runs: StoredRuns, name: str) -> _Rows:
 
 
 def _samples(runs: StoredRuns, name: str) -> pa.Table:
-    """All values of a run, made by columns: row by row, it would take minutes to repeat each attempt's columns."""
+    """Return all values of a run, made by columns: row by row, repeating each attempt's columns would take minutes."""
     results = runs.results[name]
     rows = voided(results).trials
     metrics = {(use.name, metric.name): metric for use in results.plan.workloads for metric in use.metrics}

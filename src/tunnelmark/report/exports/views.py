@@ -22,7 +22,7 @@ class ViewColumn:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A table: its name, what one row of it is, and its columns."""
+    """A table: its name, what one row of it is (in words), and its columns."""
 
     name: str
     row: str

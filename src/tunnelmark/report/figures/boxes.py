@@ -47,7 +47,7 @@ def five_numbers(values: Sequence[float]) -> FiveNumbers:
 
 
 def boxes(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
-    """One row per arm, with the reason if it has no series; empty if no arm has one or all values are zero."""
+    """Draw one row per arm, with the reason if it has no series; empty if no arm has one or all values are zero."""
     found = {
         arm: five_numbers([value for points in blocks.values() for _, value in points])
         for arm, blocks in queries.series(analysis, setting, metric).items()

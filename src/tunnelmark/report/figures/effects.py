@@ -19,7 +19,7 @@ _WIDE, _SAID, _RANK = 336.0, 18.0, 588.0
 
 
 def effects(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
-    """The figure; empty if no arm can be compared with direct."""
+    """Draw the effects of each arm against direct; empty if no arm can be compared with it."""
     cells = [cell for cell in queries.cells(analysis, setting, metric) if cell.arm != analysis.reference]
     shown = [value for cell in cells for value in _shown(cell)]
     if not shown:
@@ -109,7 +109,7 @@ def _ticks(axis: svg.Axis, metric: MetricInfo, shown: list[float], bottom: float
 
 
 def tick_text(metric: MetricInfo, tick: float, scale: formatting.Scale, *, last: bool) -> str:
-    """The text at a tick of an axis of effects. Of differences, only the last tick has the unit."""
+    """Return the text at a tick of an axis of effects. Of differences, only the last tick has the unit."""
     if metric.compare == "ratio":
         return f"{tick:.5g}×" if metric.better == "lower" else formatting.with_unit(f"{100 * tick:.5g}", "%")
     unit = "points" if scale.unit == "%" else scale.unit

@@ -15,7 +15,7 @@ _CLASSES = {"direct": "path-direct", "relayed": "path-relayed", "both": "path-re
 
 
 def picture(grid: Grid) -> Markup:
-    """The grid of each VPN, as many side by side as the width allows.
+    """Draw the grid of each arm, as many side by side as the width allows.
 
     The cell of two kinds of NAT holds the time until the path was direct, or else says which path there is.
     """
@@ -53,7 +53,7 @@ def _field(grid: Grid, arm: str, kinds: list[str], left: float, top: float) -> l
 
 
 def _both(row: tuple[str, ...]) -> tuple[str, str]:
-    """The kind of NAT of the first node and that of the last one."""
+    """Return the kind of NAT of the first node and that of the last one."""
     return (row[0], row[-1]) if row else ("as it is", "as it is")
 
 

@@ -22,7 +22,7 @@ _LETTER = 6.3  # pixels of a letter of a small label
 
 
 def heat(analysis: Analysis, matrix: Matrix) -> Markup:
-    """One row per arm, one column per condition; each cell has its effect against direct and its median."""
+    """Draw one row per arm, one column per condition; each cell has its effect against direct and its median."""
     left = svg.names_width(queries.label(analysis, arm) for arm in matrix.rows)
     wide = max(_NARROWEST, min(_WIDEST, (svg.WIDTH - left) / len(matrix.heads)))
     turned = max(len(head) for head in matrix.heads) * _LETTER > wide - 4
@@ -53,7 +53,7 @@ def heat(analysis: Analysis, matrix: Matrix) -> Markup:
 
 
 def ratio(cell: MetricCell) -> float | None:
-    """How many times direct's value an arm has (for differences, the ratio of medians); None if not known."""
+    """Return how many times direct's value an arm has (for differences, the ratio of medians); None if unknown."""
     found = cell.against_direct
     if found is None or found.estimate is None or cell.spread is None:
         return None
@@ -64,7 +64,10 @@ def ratio(cell: MetricCell) -> float | None:
 
 
 def shade(cell: MetricCell) -> float:
-    """The shade from -1 (four times worse than direct) to 1 (four times better); without a ratio, by the verdict."""
+    """Return the shade: from -1 (four times worse than direct, or more) to 1 (four times better, or more).
+
+    Without a ratio, it is -1 or 1 by the verdict worse or better, else 0.
+    """
     found = ratio(cell)
     if found is None:  # zeros: only the verdict says something
         return {"better": 1.0, "worse": -1.0}.get(cell.verdict, 0.0)
@@ -90,7 +93,7 @@ def _field(cell: MetricCell, value: str, x: float, y: float, wide: float) -> lis
 
 
 def _said(cell: MetricCell) -> str:
-    """The sign and the effect without interval; else the median, or without one the verdict in words."""
+    """Return the sign and the effect without interval; else the median, or without one the verdict in words."""
     found = cell.against_direct
     if cell.spread is None:
         return formatting.VERDICTS[cell.verdict]
@@ -100,7 +103,7 @@ def _said(cell: MetricCell) -> str:
 
 
 def _marks(cell: MetricCell) -> str:
-    """How many values are zero and how many trials failed, in few characters; "" if none."""
+    """Say how many values are zero and how many trials failed, in few characters; "" if none."""
     zeros = f", {cell.zeros}\N{MULTIPLICATION SIGN} 0" if cell.zeros else ""
     lost = cell.success.total - cell.success.count
     return zeros + (f", {lost} failed" if lost else "")

@@ -20,7 +20,7 @@ _LEAST = 1.0
 
 
 def link(topology: TopologyInfo, profile: ProfileInfo) -> Markup:
-    """The two nodes of a link, the middle node that shapes it, and the tunnel that the arms build over it."""
+    """Draw the two nodes of a link, the middle node that shapes it, and the tunnel that the arms build over it."""
     nodes = next(iter(topology.links.values()), topology.nodes)
     left, right = (nodes[0], nodes[-1]) if nodes else ("a", "b")
     rate = str(Rate(profile.rate)) if profile.rate else "no rate set"
@@ -39,9 +39,9 @@ def link(topology: TopologyInfo, profile: ProfileInfo) -> Markup:
 
 
 def order(analysis: Analysis) -> Markup:
-    """When each trial ran: one row per arm, one mark per trial from left to right, failures crossed out.
+    """Draw when each trial ran: one row per arm, one mark per trial from left to right, failures crossed out.
 
-    If there are too many trials to tell them apart, there is one mark per arm and block.
+    If there are too many trials to tell them apart, there is one mark per arm and block. Empty without trials.
     """
     plan, trials = analysis.results.plan, analysis.results.trials
     if not trials:
@@ -72,10 +72,10 @@ def order(analysis: Analysis) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """Where the marks of trials are, in pixels.
+    """The positions of the marks of trials, in pixels.
 
-    `rows`: the height of each arm's row. `left`: the left edge. `step`: the width of one trial. `starts`: the first
-    position of each block. `end`: the number of positions.
+    `rows`: the middle of each arm's row, from the top. `left`: the left edge. `step`: the width of one trial. `starts`:
+    the first position of each block. `end`: the number of positions.
     """
 
     rows: Mapping[str, float]
@@ -125,7 +125,10 @@ def _cross(x: float, y: float, told: Markup) -> Markup:
 
 
 def time(wall: WallTime) -> Markup:
-    """The wall time as one bar by phase; where trials overlap, its parts are shares of the sum of all parts."""
+    """Draw the wall time as one bar by phase; empty without any.
+
+    Where trials overlap, its parts are shares of the sum of all parts.
+    """
     parts_of = [(name, seconds) for name, seconds in wall.phases.items() if seconds > 0]
     if wall.outside > 0:
         parts_of.append(("outside of trials", wall.outside))

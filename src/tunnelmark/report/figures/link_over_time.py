@@ -1,4 +1,4 @@
-"""Draws a verified link: the delay and the loss that probes met over time, and what was asked, in each direction."""
+"""Draws the checks of a link: delay and loss of its probes over time, and the expected values, in each direction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEFT, _TOP, _GAP = 56.0, 26.0, 62.0
 
 
 def link(checks: Sequence[LinkCheck]) -> Markup:
-    """All checks of one link with probes: a column per direction, delay above, loss below; empty without any."""
+    """Draw all checks of one link with probes: a column per direction, delay above, loss below; empty without any."""
     looks = [check for check in checks if any(check.series.values())]
     if not looks:
         return Markup("")
@@ -68,7 +68,7 @@ def _points(check: LinkCheck) -> list[LinkPoint]:
 
 
 def _upper(check: LinkCheck, way: str) -> float:
-    """The upper end of the delay axis in ms; it cuts off single peaks, which would flatten all the rest."""
+    """Return the upper end of the delay axis in ms; it cuts off single peaks, which would flatten all the rest."""
     medians = [point.delay for point in check.series.get(way, ()) if point.delay is not None]
     ends = sorted(point.largest for point in check.series.get(way, ()) if point.largest is not None)
     usual = ends[int(0.9 * (len(ends) - 1))] if ends else 0.0
@@ -81,7 +81,7 @@ def _asked(checks: Sequence[LinkCheck], way: str, name: str) -> float:
 
 
 def _achieved(check: LinkCheck, way: str, name: str, unit: str) -> str:
-    """What a check measured, with its unit; `unknown` if it did not measure that."""
+    """Return what a check measured, with its unit; `unknown` if it did not measure that."""
     found = (line.achieved for line in check.lines if (line.way, line.name) == (way, name))
     value = next((value for value in found if value is not None), None)
     return f"unknown {unit}" if value is None else f"{value:.2f} {unit}"

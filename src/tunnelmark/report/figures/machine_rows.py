@@ -26,13 +26,13 @@ _NAMES, _HEAD, _FOOT, _APART = (
 _ROW, _LOW_ROW, _MANY = 17.0, 8.0, 40  # with more units than _MANY, rows are low and have no names
 _MOST_RINGS = 3000  # of all blocks; more would make the page large and show nothing
 _BEYOND = 2.0
-"""How far beyond all else a prediction is drawn, in multiples of the range of all else; the rest is cut off."""
+"""How far beyond blocks and means an interval is drawn, in multiples of their range; the rest is cut off."""
 
 _Values = tuple[float, ...]
 
 
 def picture(rows: Sequence[MergedRow]) -> Markup:
-    """A field for each row, all of one metric in one setting; empty if there is only one machine or session."""
+    """Draw a field for each row, all of one metric in one setting; empty with only one machine or session."""
     names = list(dict.fromkeys(each.name for row in rows for each in row.combined.by_unit))
     if len(names) < 2:
         return Markup("")
@@ -93,7 +93,7 @@ def _field(
 
 
 def _unit(row: MergedRow, unit: UnitEffect, axis: svg.Axis, y: float) -> list[str]:
-    """A machine's own mean, with its interval if its blocks give one."""
+    """Draw a machine's own mean, with its interval if its blocks give one."""
     parts: list[str] = []
     if unit.low is not None and unit.high is not None:
         ends = effect(row.metric, unit.low), effect(row.metric, unit.high)
@@ -104,7 +104,7 @@ def _unit(row: MergedRow, unit: UnitEffect, axis: svg.Axis, y: float) -> list[st
 
 
 def _beyond(ends: tuple[float, float], axis: svg.Axis, y: float) -> list[str]:
-    """A sign at each end of an interval that lies outside of the axis."""
+    """Draw a sign at each end of an interval that lies outside of the axis."""
     signs = ((ends[0] < axis.low, axis.start, "‹", "end"), (ends[1] > axis.high, axis.end, "›", "start"))
     return [svg.text(x, y + 4, sign, "note", anchor) for outside, x, sign, anchor in signs if outside]
 
@@ -121,7 +121,7 @@ def _ticks(row: MergedRow, axis: svg.Axis, bottom: float) -> list[str]:
 
 
 def _axis(rows: Sequence[MergedRow]) -> svg.Axis:
-    """An axis for all measured values and intervals; predictions are held only as far as `_BEYOND` says."""
+    """Return an axis that holds the effects of all blocks and all means; intervals only as far as `_BEYOND` says."""
     values = [value for row in rows for each in _blocks(row).values() for value in each]
     values += [each.estimate for row in rows for each in row.combined.by_unit]
     low, high = min(values), max(values)
@@ -139,7 +139,7 @@ def _axis(rows: Sequence[MergedRow]) -> svg.Axis:
 
 
 def _blocks(row: MergedRow) -> dict[str, _Values]:
-    """The effects of the blocks of each machine or session, on the scale on which effects add up."""
+    """Return the effects of the blocks of each machine or session, as log ratios or differences."""
     found: dict[str, _Values] = {}
     for each in row.effects:
         name = each.machine if row.combined.unit == "machine" else each.session

@@ -49,7 +49,10 @@ Box = tuple[float, float, float, float]
 
 
 def choices(analysis: Analysis) -> tuple[Axes, ...]:
-    """Goodput against delay under load, round-trip time and retransmissions, as far as the study measures them."""
+    """Return axes for goodput and delay under load, round-trip time or retransmissions, as the study measures them.
+
+    Empty if it has no `tcp`.
+    """
     found = []
     uses = analysis.results.plan.workloads
     delays = [
@@ -69,7 +72,7 @@ def choices(analysis: Analysis) -> tuple[Axes, ...]:
 
 
 def points(analysis: Analysis, axes: Axes, places: Sequence[tuple[str, str, str]]) -> Markup:
-    """A panel for each of `places` (heading, profile, topology) in which two or more arms have both metrics."""
+    """Draw a panel for each of `places` (heading, profile, topology) in which two or more arms have both metrics."""
     panels = []
     for heading, profile, topology in places:
         dots, without = _dots(analysis, axes, profile, topology)
@@ -95,7 +98,7 @@ def points(analysis: Analysis, axes: Axes, places: Sequence[tuple[str, str, str]
 
 
 def _dots(analysis: Analysis, axes: Axes, profile: str, topology: str) -> tuple[list[_Dot], list[str]]:
-    """The arms that have both values; and those that lack one, with the verdict on the value that is lacking."""
+    """Return the arms that have both values; and those that lack one, with the verdict on the lacking value."""
     dots, without = [], []
     for arm in (arm.name for arm in analysis.results.plan.arms):
         across = analysis.cell(arm, Scenario(profile, topology, axes.across_of), axes.across.name)
@@ -168,7 +171,7 @@ def _grid(axes: Axes, dots: Sequence[_Dot], x_axis: svg.Axis, y_axis: svg.Axis) 
 def placed(
     names: Sequence[str], spots: Sequence[tuple[float, float]], frame: Box, lines: Sequence[Box] = ()
 ) -> list[Box]:
-    """A box for each name near its spot: inside the frame, off every dot and every earlier name, if there is room.
+    """Return a box for each name near its dot: inside the frame, off every dot and earlier name, if there is room.
 
     Names are placed one after the other. Each gets the nearest of the places around its dot that cover least. Lines are
     thin: it is better to cover one than to lie farther off, and a name can be read on top of it.
@@ -193,7 +196,7 @@ def placed(
 
 
 def _box(name: str, spot: tuple[float, float], reach: float, side: int) -> Box:
-    """The box of a name in direction number `side`; its nearest edge, not its middle, is about `reach` pixels away."""
+    """Return the box of a name in direction number `side`; its nearest edge is about `reach` pixels from the dot."""
     angle = 2 * pi * side / _SIDES
     wide, high = _LETTER * len(name), _LINE
     x = spot[0] + cos(angle) * (reach + wide / 2)
@@ -206,7 +209,7 @@ def _covers(box: Box, frame: Box) -> bool:
 
 
 def _overlap(one: Box, other: Box) -> float:
-    """The area that two boxes share, in square pixels."""
+    """Return the area that two boxes share, in square pixels."""
     wide = min(one[2], other[2]) - max(one[0], other[0])
     high = min(one[3], other[3]) - max(one[1], other[1])
     return wide * high if wide > 0 and high > 0 else 0.0

@@ -17,12 +17,12 @@ _POINTS = 160
 
 
 def is_spread(metric: MetricInfo) -> bool:
-    """Whether single values of a metric are better shown as a distribution than over time, as times are."""
+    """Return whether single values of a metric are shown as a distribution and not over time, as times are."""
     return metric.unit in ("s", "ms", "us", "µs")
 
 
 def over_time(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> tuple[Markup, str]:
-    """One panel per arm, and the highest value as text; both are empty if all values are zero.
+    """Draw one panel per arm; the second value is the highest value as text. Both are empty if all values are zero.
 
     Each block is a thin line and their median a thick one; direct's median is behind it.
     """
@@ -67,7 +67,7 @@ def over_time(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> tupl
 
 
 def spread(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
-    """One row per arm over all single values of all blocks: 1st to 99th percentile, middle half, median."""
+    """Draw a row per arm over all single values: 1st to 99th percentile, middle half, median; empty without values."""
     found = {
         arm: [
             queries.quantile(sorted(value for points in blocks.values() for _, value in points), q) for q in PERCENTILES
@@ -106,7 +106,7 @@ def spread(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
 
 
 def _median_line(blocks: dict[int, list[tuple[float, float]]]) -> list[tuple[float, float]]:
-    """The median over blocks at each time, to a tenth of a second."""
+    """Return the median over blocks at each time, to a tenth of a second."""
     at: dict[float, list[float]] = {}
     for points in blocks.values():
         for time, value in points:

@@ -13,7 +13,7 @@ WIDTH = 760
 
 
 def element(name: str, *content: str, **attributes: object) -> Markup:
-    """An element. Content that is not markup is escaped; `class_` becomes `class`, and `text_anchor` `text-anchor`."""
+    """Return an element; plain text is escaped. `class_` becomes `class`, `a_b` becomes `a-b`; None is left out."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(_short(value))}"'
         for key, value in attributes.items()
@@ -32,13 +32,13 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
 
 
 def path(points: Iterable[tuple[float, float]], class_: str) -> Markup:
-    """A line through the points."""
+    """Return a line through the points; empty without points."""
     steps = [f"{_short(float(x))} {_short(float(y))}" for x, y in points]
     return element("path", d="M" + "L".join(steps), class_=class_) if steps else Markup("")
 
 
 def picture(height: float, title: str, parts: Iterable[str], width: float = WIDTH) -> Markup:
-    """A whole figure; `title` says in words what the figure shows, for readers who cannot see it."""
+    """Return a whole figure; `title` says in words what the figure shows, for readers who cannot see it."""
     return element(
         "svg",
         element("title", title),
@@ -50,16 +50,16 @@ def picture(height: float, title: str, parts: Iterable[str], width: float = WIDT
 
 
 def names_width(names: Iterable[str], letter: float = 8.2, least: float = 150.0) -> float:
-    """The width in pixels that the names of rows need on the left of a figure; `letter` is the width of one letter."""
+    """Return the pixels that the names of rows need on the left of a figure; `letter` is one letter's width."""
     return max(least, *(letter * len(name) + 20.0 for name in names))
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Maps values to places in pixels, linearly or by their logarithm.
+    """Maps values to positions in pixels, linearly or by their logarithm.
 
-    `low`, `high`: the range of values.
-    `start`, `end`: the places of `low` and `high`.
+    `low`, `high`: the range of values; a value outside of it is drawn at its end.
+    `start`, `end`: the positions of `low` and `high`.
     """
 
     low: float
@@ -77,7 +77,7 @@ class Axis:
         return self.start + share * (self.end - self.start)
 
     def ticks(self, about: int = 6) -> list[float]:
-        """Round values inside the axis, roughly `about` of them."""
+        """Return round values inside the axis, roughly `about` of them."""
         if self.logarithmic:
             decades = range(floor(log10(self.low)) - 1, ceil(log10(self.high)) + 1)
             sets: Sequence[Sequence[float]] = ((1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
@@ -92,7 +92,7 @@ class Axis:
 
 
 def axis(values: Sequence[float], start: float, end: float, *, zero: bool, may_be_log: bool) -> Axis:
-    """An axis that holds all values: logarithmic from a factor of five on (`may_be_log`), or from zero (`zero`)."""
+    """Return an axis for all values: logarithmic beyond a factor of five (`may_be_log`), or from zero (`zero`)."""
     low, high = min(values), max(values)
     if may_be_log and low > 0 and high / low > 5:
         return Axis(low / 1.15, high * 1.15, start, end, logarithmic=True)
@@ -106,7 +106,7 @@ def axis(values: Sequence[float], start: float, end: float, *, zero: bool, may_b
 
 
 def round_step(rough: float) -> float:
-    """The smallest round number (1, 2 or 5 times a power of ten) that is at least `rough`."""
+    """Return the smallest round number (1, 2 or 5 times a power of ten) that is at least `rough`, but for rounding."""
     power = 10.0 ** floor(log10(rough)) if rough > 0 else 1.0
     return next(m * power for m in (1, 2, 5, 10) if m * power >= rough * 0.999)
 

@@ -20,7 +20,10 @@ _OF_STUDY = "the study's profile"
 
 
 def picture(topology: TopologyInfo) -> Markup:
-    """Each node as a box, in columns by links from the first one; a link of two is a line, of more a switch."""
+    """Draw each node as a box, in columns by the number of links from the first one.
+
+    A link that joins two is a line; one that joins more is a switch.
+    """
     columns = _columns(topology)
     rows = max(len(column) for column in columns)
     height = _ROW * rows + 26
@@ -50,7 +53,7 @@ def picture(topology: TopologyInfo) -> Markup:
 
 
 def file(topology: TopologyInfo) -> str:
-    """The picture as an SVG file of its own, on a white background."""
+    """Return the picture as an SVG file of its own, on a white background."""
     drawn = str(picture(topology))
     return drawn.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(
         "</title>", f"</title>{_STYLE}", 1
@@ -58,7 +61,7 @@ def file(topology: TopologyInfo) -> str:
 
 
 def tree(topology: TopologyInfo) -> Tree:
-    """The links and nodes as a tree, seen from the first node; a node that was shown before is only named."""
+    """Return links and nodes as a tree, seen from the first node; a node that was shown before is only named."""
     start = topology.nodes[0]
     root = Tree(start)
     shown, links = {start}, set[str]()
@@ -83,7 +86,7 @@ def tree(topology: TopologyInfo) -> Tree:
 
 
 def _columns(topology: TopologyInfo) -> list[list[str]]:
-    """All nodes and routers in columns, by the number of links between them and the first node."""
+    """Return all nodes and routers in columns, by the number of links between them and the first node."""
     start = topology.nodes[0]
     far, begun = {start: 0}, deque([start])
     while begun:
