@@ -51,7 +51,7 @@ _name = click.option(
 
 @click.group()
 def lab() -> None:
-    """A lab to try things in by hand: nodes on links, with a VPN if you like.
+    """Make a lab to try things in by hand: nodes on links, with a VPN if you like.
 
     It stays up until `tunnelmark lab down`; `lab shell NODE` is a shell on one of its nodes. With `lab up --backend ssh`
     the nodes are on other hosts, and the same commands reach them.

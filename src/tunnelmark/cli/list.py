@@ -29,7 +29,7 @@ def list_() -> None:
 @_JSON
 @binary_overrides.option
 def vpns(json_: bool) -> None:
-    """The VPNs that a lab can deploy: their version here, or how to install them."""
+    """List the VPNs that a lab can deploy: their version here, or how to install them."""
     rows: list[dict[str, Any]] = [
         {
             "name": name,
@@ -58,7 +58,7 @@ def vpns(json_: bool) -> None:
 @_JSON
 @binary_overrides.option
 def arms(json_: bool) -> None:
-    """The arms that have a name: each VPN as shipped, and sets of its options."""
+    """List the arms that have a name: each VPN as shipped, and sets of its options."""
     rows: list[dict[str, Any]] = []
     parts = registry.parts()
     for name, (driver, options) in registry.arms().items():
@@ -86,7 +86,7 @@ def arms(json_: bool) -> None:
 @list_.command()
 @_JSON
 def workloads(json_: bool) -> None:
-    """The kinds of traffic, and what each measures."""
+    """List the kinds of traffic, and what each measures."""
     rows: list[dict[str, Any]] = []
     for name, kind in registry.workloads().items():
         rows.append(
@@ -119,7 +119,7 @@ def workloads(json_: bool) -> None:
 @list_.command()
 @_JSON
 def profiles(json_: bool) -> None:
-    """What links can do to packets."""
+    """List the link profiles: what links can do to packets."""
     files = Files.standard()
     loaded = [load_profile(name, files) for name in files.names("profile")]
     if json_:
@@ -173,7 +173,7 @@ def topologies(json_: bool) -> None:
 @list_.command()
 @_JSON
 def studies(json_: bool) -> None:
-    """The studies that can be run by name."""
+    """List the studies that can be run by name."""
     files, catalogue = Files.standard(), registry.catalogue()
     rows: list[dict[str, Any]] = []
     for name in files.names("study"):

@@ -37,7 +37,7 @@ def packages() -> None:
 @click.option("--json", "json_", is_flag=True, help="Print JSON for programs.")
 @binary_overrides.option
 def list_(json_: bool) -> None:
-    """What is ready and in which version, what can be installed and how long that takes, what you must install yourself."""
+    """Show what is ready and in which version, what can be installed and how long that takes, what you must install yourself."""
     arms = _arms()
     found = {name: (one, standing(one)) for name, one in recipes().items()}
     if json_:
