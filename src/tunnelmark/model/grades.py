@@ -170,6 +170,17 @@ def graded(metrics: Iterable[Metric], profile: Profile, seen: Met) -> Graded:
     return Graded(whole, tuple(causes), grades, wanting=void > 0)
 
 
+def of_at_least(host: Mapping[str, float], spent: float, planned: float) -> dict[str, float]:
+    """Return `host` with its `pause_share` (of `spent` seconds) as a share of at least `planned` seconds.
+
+    What fails early has had only a small part of its time, of which a single pause is a large share. No such pause
+    explains the failure, so pauses are compared with the time that was planned.
+    """
+    if "pause_share" not in host:
+        return dict(host)
+    return {**host, "pause_share": host["pause_share"] * spent / max(spent, planned)}
+
+
 def spoilt(profile: Profile, host: Mapping[str, float]) -> str:
     """Say why the machine may be to blame that a deployment failed; "" if it is not.
 

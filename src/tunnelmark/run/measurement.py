@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tunnelmark.errors import TrialError, TrialVoid, WorkloadFailed
+from tunnelmark.errors import OutputUnreadable, TrialError, TrialVoid, WorkloadFailed
 from tunnelmark.lab.labs import Lab
 from tunnelmark.linux.congestion import CUBIC
 from tunnelmark.model import emulator_health, grades, path_looks
@@ -105,6 +105,8 @@ class Evidence:
 
     counted: tuple[LinkCounts, ...] = ()
     graded: Graded | None = None
+    driven: float = 0.0
+    """Seconds that the client ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +142,12 @@ async def measure(course: Course, spec: TrialSpec, clock: Clock, evidence: Evide
         seconds, watched = await _drive(course, runner, collection, clock, evidence, alone=spec.alone)
         with clock.phase("collect"):
             await tunnel.unless_dead(runner.finish())
-    except WorkloadFailed as error:  # the link or the machine may be the reason that a client hung
+            reading = _read(runner, spec)
+    except (WorkloadFailed, OutputUnreadable) as error:  # the link or the machine may be the reason that a client hung
+        planned = traffic.window + traffic.warmup
+        evidence.host = grades.of_at_least(evidence.host, evidence.driven, planned)
         try:
-            await _grade(lab, spec, evidence)
+            evidence.graded = await _grade(lab, spec, evidence)
         except TrialVoid as void:
             raise TrialVoid(f"{void.message}; {error.message}", hint=void.hint) from error
         raise
@@ -152,7 +157,6 @@ async def measure(course: Course, spec: TrialSpec, clock: Clock, evidence: Evide
         )
     with clock.phase("collect"):
         evidence.graded = graded = await _grade(lab, spec, evidence)
-        reading = _read(runner, spec)
     inside = min(reading.window + reading.warmup, seconds)
     warmup = min(reading.warmup, inside)
     clock.move("collect", "warmup", warmup)
@@ -204,7 +208,7 @@ async def _drive(
         with clock.phase("collect", shown="measure"):  # moved to `warmup` and `measure` once the result was read
             await course.tunnel.unless_dead(runner.drive())
     finally:
-        seconds = time.monotonic() - begun
+        evidence.driven = seconds = time.monotonic() - begun
         # The host is measured up to here: the collectors' evaluation, which follows, disturbs nothing any more.
         after = interference.glance(lab.cpu_seconds())
         with clock.phase("collect"):

@@ -193,11 +193,8 @@ class PreparedTrial:
         daemon that dies at its first traffic, is judged by the same limit as one that waits for all of that time.
         """
         now = time.monotonic()
-        if not (host := await lab.stood_still(self._begun, now)):
-            return {}
-        spent = now - self._begun
-        share = host.get("pause_share", 0.0) * spent / max(spent, self._spec.ready_timeout)
-        return {**host, "pause_share": share}
+        host = await lab.stood_still(self._begun, now)
+        return grades.of_at_least(host, now - self._begun, self._spec.ready_timeout)
 
     async def end(self) -> None:
         """End the lab, if it is up."""

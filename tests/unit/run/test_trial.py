@@ -173,6 +173,18 @@ def test_a_daemon_that_dies_as_its_traffic_begins_has_failed_though_the_machine_
     assert ended.failure.message.startswith("vpnd on a ended by itself")
 
 
+def test_a_client_that_fails_at_once_has_failed_though_the_machine_stood_still_in_those_milliseconds(
+    attempt: Try,
+) -> None:
+    long = replace(WORKLOAD, traffic=lambda *given: replace(traffic(*given), window=60.0))
+    for does, outcome in (({"client": Script("connection refused\n", 0.0, 1)}, "failed"), ({}, "void")):
+        nodes = {name: Node(name, FINE | does) for name in ("a", "b")}
+        ended = attempt(lab=FakeLab(nodes, paused=0.9), spec={"workload": long}, again=outcome)
+        assert ended.outcome == outcome, "one that ran is judged by all of the time that it ran"
+        assert ended.failure is not None
+        assert ("the machine paused" in ended.failure.message) == (outcome == "void")
+
+
 @pytest.mark.parametrize("made", [{"silent": True}, {"vpnd": Script("", 0.0, 1)}])
 def test_a_deployment_that_fails_on_a_link_that_loses_what_no_profile_asked_for_is_void(
     attempt: Try, made: dict[str, Any]
