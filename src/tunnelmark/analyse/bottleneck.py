@@ -336,7 +336,7 @@ def apart(one: Bottleneck | None, other: Bottleneck | None) -> str:
         return ""
     if (one.what, one.place) == (other.what, other.place) or (one.processor and other.processor):
         return ""
-    return f"bound by {one.text}, and {{}} by {other.text}"
+    return f"bound by {one.text}, while {{}} is bound by {other.text}"
 
 
 def apart_from_direct(analysis: Analysis, cell: MetricCell) -> str:

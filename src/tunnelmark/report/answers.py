@@ -11,7 +11,7 @@ from math import isfinite
 
 from tunnelmark.analyse.anchor_multiples import Headline, headlines
 from tunnelmark.analyse.bottleneck import apart_from_direct, bound_of
-from tunnelmark.analyse.model import JUDGED, Analysis, Comparison, Interval, MetricCell, Ranking, Scenario
+from tunnelmark.analyse.model import JUDGED, Analysis, Interval, MetricCell, Ranking, Scenario
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import arm_pairs, formatting, queries, titles, travels
 
@@ -112,7 +112,8 @@ def _answer(
         return MetricAnswer(title, "", f"{left_out}.") if left_out else None
     front = [place.arm for place in ranking.places if place.first == 1]
     cells = [analysis.cell(arm, setting, metric.name) for arm in front]
-    said = _standing(analysis, ranking, front) + _effects(analysis, cells, multiples) + _bound(analysis, cells)
+    first, said = _standing(analysis, ranking, front)
+    said += _effects(analysis, cells, multiples) + _bound(analysis, cells)
     doubtful = [f"{cell.arm} is {formatting.reliability(cell)}" for cell in cells if cell.unreliable]
     further = (
         *doubtful,
@@ -122,19 +123,19 @@ def _answer(
         left_out,
     )
     rest = "".join(f" {formatting.capital(one)}." for one in further if one)
-    every = len(front) == len(ranking.places) > 1
-    return MetricAnswer(title, "" if every else formatting.listed(front), f"{said}.{rest}")
+    return MetricAnswer(title, first, f"{said}.{rest}")
 
 
-def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
-    """How the first arms compare among themselves and to the others, up to the colon before their effects."""
+def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> tuple[str, str]:
+    """Return the arms to be named first ("" for all of several), and how they compare, up to the colon before effects."""
     after = [place.arm for place in ranking.places if place.arm not in front]
+    named = formatting.listed(front)
     if len(ranking.places) == 1:
-        return ": "
+        return named, ": "
     if len(front) == 1:
         ahead = len(ranking.places) - ranking.places[0].last
         whom = f"all {ahead} others" if ahead == len(after) else f"{ahead} of {len(after)} others"
-        return f" is best, ahead of {after[0] if len(after) == 1 else whom}: "
+        return named, f" is best, ahead of {after[0] if len(after) == 1 else whom}: "
     pairs = [one for one in analysis.pairs if (one.setting, one.metric) == (ranking.setting, ranking.metric)]
     among = [one for one in pairs if one.arm in front and one.against in front]
     cells = [analysis.cell(arm, ranking.setting, ranking.metric) for arm in front]
@@ -145,22 +146,23 @@ def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str
         tie = f"tie within {formatting.margin(cells[0].metric)}"
     if not after:
         if tie:
-            return f"{'both' if len(front) == 2 else f'all {len(front)}'} {tie}: "
-        return f"{'neither' if len(front) == 2 else f'none of the {len(front)}'} is shown to be ahead: "
+            return "", f"{'both' if len(front) == 2 else f'all {len(front)}'} {tie}: "
+        return "", f"{'neither' if len(front) == 2 else f'none of the {len(front)}'} is shown to be ahead: "
     beaten = f"the {len(after)} others" if len(after) > NAMED else formatting.listed(after)
-    return f" {tie or 'are not shown to differ'}, and {beaten} {'is' if len(after) == 1 else 'are'} beaten{_by(pairs, front, after)}: "
-
-
-def _by(pairs: Sequence[Comparison], front: Sequence[str], after: Sequence[str]) -> str:
-    """Which of the arms in front are shown to be ahead of all that come after; "" if none is ahead of all of them.
-
-    An arm in front loses to none, so it is ahead of each arm from which it differs.
-    """
+    # An arm in front loses to none, so it is ahead of each arm from which it differs.
     apart = {frozenset((one.arm, one.against)) for one in pairs if one.differs}
     ahead = [arm for arm in front if all(frozenset((arm, other)) in apart for other in after)]
-    if len(ahead) == len(front):
-        return " by both" if len(front) == 2 else " by each of them"
-    return f" by {formatting.listed(ahead)}" if ahead else ""
+    level = [arm for arm in front if not any(frozenset((arm, other)) in apart for other in after)]
+    if ahead and level and not tie and len(ahead) + len(level) == len(front):
+        unlike = f"{formatting.listed(level)}, which {_are(level)} not shown to differ from any other"
+        return formatting.listed(ahead), f" {_are(ahead)} ahead of {beaten}, and not shown to differ from {unlike}: "
+    every = "both" if len(front) == 2 else "each of them"
+    by = every if len(ahead) == len(front) else formatting.listed(ahead)
+    return named, f" {tie or 'are not shown to differ'}, and {beaten} {_are(after)} beaten{f' by {by}' if by else ''}: "
+
+
+def _are(arms: Sequence[str]) -> str:
+    return "is" if len(arms) == 1 else "are"
 
 
 def _delays(analysis: Analysis, cells: Sequence[MetricCell]) -> list[str]:
@@ -226,7 +228,7 @@ def _effects(
     words = {"equal": within, "better": f"better than {direct}"}
     each = []
     for cell in cells:
-        said = _effect(cell)
+        said = f"{_value(cell)}, {_effect(cell)}" if metric.compare == "ratio" else _effect(cell)
         said += travels.mark(apart_from_direct(analysis, cell)) + (f" {of}" if cell is cells[-1] else "")
         judged = _undecided(cell, direct) if cell.verdict == "undecided" else words.get(cell.verdict, "")
         said += f", {judged}" if judged else ""
@@ -234,6 +236,12 @@ def _effects(
             said += f", {travels.times(one.multiple.estimate, one.multiple.interval)} {one.multiple.against}"
         each.append(said if len(cells) == 1 else f"{cell.arm} {said}")
     return "; ".join(each)
+
+
+def _value(cell: MetricCell) -> str:
+    """Return the median over blocks with its unit."""
+    assert cell.spread is not None
+    return formatting.scale(cell.metric.unit, [cell.spread.median]).value(cell.spread.median)
 
 
 def _undecided(cell: MetricCell, direct: str) -> str:

@@ -13,7 +13,9 @@ from tunnelmark.report import formatting, titles, travels
 EXPLAINED = (
     "Each field compares the arm of its row with the arm of its column, block by block, with its 95 % interval: as a multiple, or by the "
     "difference. Direct has no part in it, so blocks in which direct was slow make these intervals no wider. ▲ better and ▼ worse: "
-    "different, with all primary comparisons of the study taken together. = equal within the margin. ? neither is shown."
+    "different, with all primary comparisons of the study taken together. = equal within the margin. ? neither is shown, "
+    "even next to an interval that leaves out no difference: that is of one comparison alone. (median): a block lies far off, so the median is given, "
+    "with the interval that signs give."
 )
 
 _NAMED = 3  # of the arms that are behind, as many are named in the sentence; the table has all
@@ -69,7 +71,11 @@ def lead(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
     pairs = _pairs(analysis, ranking)
     metric = analysis.cell(first, ranking.setting, ranking.metric).metric
     of = "" if metric.compare == "ratio" else "against "
-    said = [f"{text} {of}{other}" for other in others if (text := _size(metric, pairs.get((first, other))))]
+    said = [
+        f"{text.removesuffix(' (median)')} {of}{other}"
+        for other in others
+        if (text := _size(metric, pairs.get((first, other))))
+    ]
     more = f", and {len(said) - _NAMED} more in the table" if len(said) > _NAMED else ""
     return f"compared directly, {first} is {formatting.listed(said[:_NAMED])}{more}" if said else ""
 
@@ -125,7 +131,9 @@ def _size(metric: MetricInfo, pair: Comparison | None) -> str:
     """Return an effect as a multiple or a difference with its interval; "" if there is no finite estimate."""
     if pair is None or pair.estimate is None or not isfinite(pair.estimate):
         return ""
-    if metric.compare != "ratio":
-        return formatting.effect(metric, pair)
     finite = pair.interval if pair.interval and isfinite(pair.interval.high) else None
-    return travels.times(pair.estimate, finite) if pair.estimate > 0 else ""
+    if metric.compare != "ratio":
+        text = formatting.effect(metric, pair)
+    else:
+        text = travels.times(pair.estimate, finite) if pair.estimate > 0 else ""
+    return f"{text} (median)" if text and pair.doubt in formatting.MEDIANS else text

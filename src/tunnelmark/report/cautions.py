@@ -53,7 +53,7 @@ def _not_carried(analysis: Analysis) -> list[str]:
         found = looked.get(profile.name, {"state": "fits"})
         if found["state"] != "fits":
             text = f"A full load without a VPN, before the run, was more than this machine carries over {profile.name} on time: {found['said']}."
-            said.append(text + (f" At {Rate(found['instead'])} it was." if found["instead"] else ""))
+            said.append(text + (f" At {Rate(found['instead'])} it was on time." if found["instead"] else ""))
     return said
 
 

@@ -12,7 +12,7 @@ from tunnelmark.report import formatting, queries, titles
 HEAD = ("metric", "arm", "against direct", "without one block", "could find, against direct", "remarks")
 
 EXPLAINED = (
-    "Without one block: the least and the largest estimate when any one block is left out. Could find: the true difference "
+    "Without one block: the least and the largest estimate when any one block is left out, if the estimate is a mean. Could find: the true difference "
     f"that blocks with this scatter show in {POWER:.0%} of studies, at the level that is left for each single question. "
     "It is of the comparison with direct: two arms are compared without direct, and smaller differences may show."
 ).replace("80%", "80 %")
@@ -74,7 +74,9 @@ def _detectable(cell: MetricCell) -> str:
 def _firm(analysis: Analysis, setting: Scenario, cell: MetricCell) -> FirmRow:
     found = cell.against_direct
     assert found is not None
-    ends = "" if found.left_out is None else " to ".join(formatting.amount(cell.metric, end) for end in found.left_out)
+    # A median moves to its neighbour when a block is left out, which says nothing about how firm it is.
+    shown = found.left_out is not None and found.doubt not in formatting.MEDIANS
+    ends = " to ".join(formatting.amount(cell.metric, end) for end in found.left_out or ()) if shown else ""
     remarks = [formatting.doubts(found, analysis.reference), formatting.reliability(cell)]
     return FirmRow(
         titles.heading(analysis, setting, cell.metric),

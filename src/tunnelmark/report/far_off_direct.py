@@ -30,10 +30,29 @@ def _sentence(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
     if not far or direct.spread is None:
         return ""
     scale = formatting.scale(metric.unit, [direct.spread.median])
-    reached = formatting.listed([f"{scale.value(one.value)} in block {one.block}" for one in far])
+    reached = formatting.listed(
+        [
+            f"{scale.value(one.value)}{_twins(analysis, setting, metric, one.block, scale)} in block {one.block}"
+            for one in far
+        ]
+    )
+    ends = [scale.value(end(one.value for one in values)) for end in (min, max)]
     whose = "that block" if len(far) == 1 else "these blocks"
     return (
         f"{formatting.capital(titles.heading(analysis, setting, metric))}: {analysis.reference} itself had {reached}, and "
-        f"{scale.value(direct.spread.median)} in the median block. {formatting.capital(whose)} alone {'makes' if len(far) == 1 else 'make'} the "
-        f"intervals against {analysis.reference} wide; comparisons of arms with each other do not depend on it."
+        f"{scale.value(direct.spread.median)} in the median block ({' to '.join(ends)}). {formatting.capital(whose)} alone "
+        f"{'makes' if len(far) == 1 else 'make'} the intervals against {analysis.reference} wide; comparisons of arms with each other do not "
+        "depend on it."
     )
+
+
+def _twins(analysis: Analysis, setting: Scenario, metric: MetricInfo, block: int, scale: formatting.Scale) -> str:
+    """Return in brackets what direct's twins had in a block, which says if chance of the moment did it; "" without twins."""
+    said = [
+        f"{cell.arm} {scale.value(one.value)}"
+        for cell in queries.cells(analysis, setting, metric)
+        if queries.twin_of(analysis, cell.arm) == analysis.reference
+        for one in cell.values
+        if one.block == block
+    ]
+    return f" ({', '.join(said)})" if said else ""

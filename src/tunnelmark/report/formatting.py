@@ -13,6 +13,7 @@ from tunnelmark.analyse.model import (
     Capacity,
     Ceiling,
     Comparison,
+    Doubt,
     MetricCell,
     Spread,
     SuccessShare,
@@ -51,13 +52,17 @@ WITHOUT_VALUE: tuple[Verdict, ...] = ("failed", "void", "not run", "left out")
 """The verdicts on a cell that has no value; each says why."""
 
 
+MEDIANS: frozenset[Doubt] = frozenset({"mostly zero", "far off"})
+"""The doubts for which the median over blocks is given in place of the mean."""
+
 SIGNS: dict[Verdict, str] = {"better": "▲", "worse": "▼", "equal": "=", "undecided": "?", "too few blocks": "?"}
 """The sign of each verdict on an arm that was compared with direct; others have none."""
 
 LEGEND = (
     "▲ better, ▼ worse: different; the chance that any such verdict in the study's primary comparisons is false is at most 5 %. = equal "
     "within a margin that was stated before ({margins}), by two one-sided tests, which are an interval of 92 %. ? undecided: neither is shown; "
-    "more blocks may show it. A sign is of the mean over blocks. Where a median is given, the interval that is printed is the median's, and may "
+    "more blocks may show it. An interval is of one question alone; a sign takes all primary comparisons of the study together, and needs more "
+    "than what the A/A pairs show: so ? may be next to an interval that leaves out no difference. A sign is of the mean over blocks. Where a median is given, the interval that is printed is the median's, and may "
     "say less or more than the sign."
 )
 

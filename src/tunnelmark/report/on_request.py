@@ -61,7 +61,7 @@ def _machines(analysis: Analysis) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for found in travels.tables(analysis):
         parts.append(heading(f"{travels.titled(analysis, found)}: on another machine, and what bound it"))
-        parts.append(table(travels.HEAD, found.rows))
+        parts.append(table(found.head, found.rows))
         parts += [Text(said, style="yellow") for said in found.said]
     return [*parts, Text(travels.explained(analysis), style="dim")] if parts else []
 

@@ -62,6 +62,15 @@ def single_cores(analysis: Analysis) -> tuple[str, ...]:
     return tuple(said)
 
 
+def with_links(analysis: Analysis) -> list[str]:
+    """Return a sentence for each topology in which nodes shared a core with the programs that make the links."""
+    return [
+        f"Of {name}, {formatting.listed(nodes)} shared a core with the programs that make the links, so the laboratory may have a part in such losses."
+        for name, one in _placements(analysis).items()
+        if not one["links_apart"] and (nodes := _with_links(one))
+    ]
+
+
 def _links(one: Mapping[str, Any]) -> str:
     if one["links_apart"]:
         return f"links and command have {_cores(len({*one['links'], *one['command']}))} of their own"

@@ -56,7 +56,6 @@ _STYLES = {
     "reference": "bold",
 }
 _MEDIAN = "†"
-_MEDIANS = {"mostly zero", "far off"}
 _PATHS = {"direct": "green", "relayed": "yellow", "both": "yellow", "none": "red"}
 
 
@@ -216,7 +215,7 @@ def _cell(analysis: Analysis, arm: str, setting: Scenario, metric: MetricInfo) -
     pair = cell.against_direct
     if pair is not None and pair.estimate is not None:
         apart = apart_from_direct(analysis, cell)
-        marks = (_MEDIAN if pair.doubt in _MEDIANS else "") + travels.mark(apart).strip()
+        marks = (_MEDIAN if pair.doubt in formatting.MEDIANS else "") + travels.mark(apart).strip()
         lines += f"\n{formatting.judged(cell)} {marks}".rstrip()
         if said := formatting.doubts(replace(pair, doubt=None), analysis.reference):
             lines += f"\n{said}"
@@ -242,7 +241,7 @@ def _legend(analysis: Analysis) -> Text:
     if any(cell.verdict == "too few blocks" for cell in cells):
         said.append("? also marks cells with too few blocks to judge.")
     doubts = {cell.against_direct.doubt for cell in cells if cell.against_direct is not None}
-    if doubts & _MEDIANS:
+    if doubts & formatting.MEDIANS:
         said.append(f"{_MEDIAN} the median, because some blocks lie far off or show no difference at all.")
     if any(bound_of(analysis, cell.arm, cell.setting, cell.metric) for cell in cells):
         said.append(

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tunnelmark.analyse.anchor_multiples import Headline, anchor_of, headlines
+from tunnelmark.analyse.bottleneck import SHARED
 from tunnelmark.analyse.machines import BETWEEN
-from tunnelmark.analyse.model import VPN_BUFFER, Analysis, Interval, Scenario
+from tunnelmark.analyse.model import VPN_BUFFER, Analysis, Bottleneck, Interval, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import formatting, overview, titles
+from tunnelmark.report import formatting, overview, placed, titles
 
 APART = "≠"
 """Marks a ratio whose two sides are bound by different things."""
@@ -21,17 +22,21 @@ HEAD = (
     "result",
     "on another machine",
     "against direct",
-    "bound by (in how many trials)",
+    "bound by",
     "CPU s/GB, sender + receiver",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TravelTable:
-    """One metric in one setting: `rows` has a row for each arm, with the columns of `HEAD`; `said` has remarks."""
+    """One metric in one setting: `rows` has a row for each arm; `said` has remarks.
+
+    `head`: those columns of `HEAD` that hold something which no other column says.
+    """
 
     setting: Scenario
     metric: MetricInfo
+    head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     said: tuple[str, ...]
 
@@ -45,10 +50,22 @@ def tables(analysis: Analysis) -> tuple[TravelTable, ...]:
     for one in headlines(analysis):
         by.setdefault((one.setting, one.metric.name), []).append(one)
     return tuple(
-        TravelTable(each[0].setting, each[0].metric, tuple(_row(analysis, one) for one in each), _said(analysis, each))
+        _table(analysis, each)
         for each in by.values()
         if any(one.bound or one.multiple or (one.added and each[0].metric.compare == "ratio") for one in each)
     )
+
+
+def _table(analysis: Analysis, each: Sequence[Headline]) -> TravelTable:
+    columns = dict(zip(HEAD, zip(*(_row(analysis, one) for one in each), strict=True), strict=True))
+    if not any(
+        columns["on another machine"]
+    ):  # no arm is given as a multiple, so both columns hold its share of direct
+        del columns["on another machine"]
+        if all(one.first in ("direct", "plain") for one in each) and any(columns["against direct"]):
+            del columns["result"]
+    rows = tuple(zip(*columns.values(), strict=True))
+    return TravelTable(each[0].setting, each[0].metric, tuple(columns), rows, _said(analysis, each))
 
 
 def explained(analysis: Analysis) -> str:
@@ -67,6 +84,7 @@ def explained(analysis: Analysis) -> str:
             f"Loss in {VPN_BUFFER}: its program emptied its socket too late for a burst of packets, so the kernel dropped what the link had delivered. "
             "If nothing else is lost, that counts as a processor's bound, however idle the core is on average."
         )
+        said += placed.with_links(analysis)
     if anchor is not None:
         said.append(
             "On another machine: where 95 % of equally long runs would find that multiple (prediction; how far multiples move "
@@ -109,11 +127,19 @@ def _row(analysis: Analysis, one: Headline) -> tuple[str, ...]:
         machine = f"0 in {multiple.zeros} blocks: no multiple"
     if one.first == "plain":
         first = "the bare link" if one.arm == analysis.reference else ""
-    bound = one.bound.text if one.bound else ""
-    if one.bound is not None and one.bound.count < one.bound.total:
-        differs = one.bound.what == "unknown" and one.bound.why
-        bound = one.bound.why if differs else f"{bound} ({one.bound.count} of {one.bound.total})"
+    bound = _bound(one.bound) if one.bound else ""
     return (one.arm, first, machine, share, bound, _cpu(one))
+
+
+def _bound(bound: Bottleneck) -> str:
+    """Return a bottleneck with the share of each place in the losses, and with the number of its trials if not all."""
+    if bound.what == "unknown" and bound.why:
+        return bound.why
+    most = {place: share for place, share in bound.lost.items() if share >= SHARED}
+    text = bound.text
+    if len(most) > 1:
+        text = "loss: " + "; ".join(f"{formatting.percent(share)} {place}" for place, share in most.items())
+    return text if bound.count == bound.total else f"{text} ({bound.count} of {bound.total} trials)"
 
 
 def _said(analysis: Analysis, each: Sequence[Headline]) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ def test_an_anchor_that_something_else_bounds_is_no_yardstick() -> None:
     one = of(analysed(study(), tinc=BUSY, anchor_chacha20={"wire_source": 1e9}), "tinc", "goodput")
     assert one.first == "direct"
     assert one.multiple is not None
-    assert one.multiple.apart == "bound by the sender's core, and anchor-chacha20 by the link"
+    assert one.multiple.apart == "bound by the sender's core, while anchor-chacha20 is bound by the link"
 
 
 def test_a_delay_is_what_it_adds_to_direct_s_and_has_no_multiple() -> None:

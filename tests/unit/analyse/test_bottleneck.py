@@ -291,7 +291,7 @@ def test_the_analysis_says_beside_a_ratio_that_its_sides_are_bound_by_different_
     analysis = judge(replace(results, trials=watched))
     setting = Scenario("gigabit", "pair", "tcp")
     told = apart_from_direct(analysis, analysis.cell("tinc", setting, "goodput"))
-    assert told == "bound by the sender's core, and direct by the link"
+    assert told == "bound by the sender's core, while direct is bound by the link"
     assert not apart_from_direct(analysis, analysis.cell("tinc", setting, "retransmits")), (
         "a difference has no two sides"
     )

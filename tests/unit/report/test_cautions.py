@@ -28,10 +28,10 @@ def test_a_link_that_the_machine_did_not_carry_is_told_with_what_it_does():
         f"than this machine carries over {profile} on time: one packet in a hundred left the emulator 11.27 ms late"
         in text
     )
-    assert "At 200 Mbit/s it was." in text
-    assert "it was." not in said({"links": {profile: LATE | {"instead": None}}})
+    assert "At 200 Mbit/s it was on time." in text
+    assert "it was on time" not in said({"links": {profile: LATE | {"instead": None}}})
 
 
 @pytest.mark.parametrize("measured", [None, {}, {"links": {}}, {"links": {"elsewhere": LATE}}])
 def test_links_that_were_kept_or_not_looked_at_are_not_told(measured: object):
-    assert "on time" not in said(measured)
+    assert "than this machine carries" not in said(measured)

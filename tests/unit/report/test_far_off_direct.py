@@ -35,3 +35,4 @@ def test_a_block_is_named_if_direct_was_the_one_that_fell(slow: set[str], named:
     assert len(said) == named
     if named:
         assert "direct itself had" in said[0] and "in block 3, and" in said[0]
+        assert "(direct-again " in said[0], "its twin in that block"

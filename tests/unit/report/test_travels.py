@@ -66,7 +66,7 @@ def test_every_report_says_so() -> None:
     told = next(one for one in document["travels"] if (one["arm"], one["metric"]) == ("tinc", "goodput"))
     assert told["first"] == "anchor"
     assert told["bound"]["what"] == "sender's core"
-    assert told["bound_apart_from_reference"] == "bound by the sender's core, and direct by the link"
+    assert told["bound_apart_from_reference"] == "bound by the sender's core, while direct is bound by the link"
     low, high = told["multiple"]["prediction"]
     assert low < told["multiple"]["estimate"] < high
 
