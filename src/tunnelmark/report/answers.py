@@ -16,7 +16,7 @@ from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import arm_pairs, formatting, queries, titles, travels
 
 NAMED = 3
-"""If more arms than this are in front, the ranges of their estimates and intervals are given, not each effect."""
+"""If more arms than this share the first rank, ranges of their estimates and intervals are given, not each effect."""
 
 _DELAY = "rtt"
 """The metric for the round-trip time of packets under load; it is compared with direct's as a ratio."""
@@ -50,10 +50,10 @@ class ConditionAnswers:
 
 
 def answers(analysis: Analysis) -> tuple[ConditionAnswers, ...]:
-    """The answers by condition, in the order of the plan.
+    """Return the answers by condition (profile and topology), in the order of the plan.
 
-    They are only estimates if nothing may be ranked (`unranked` says why). Empty if a study asks only for paths. A
-    metric that only direct and the anchor have gets no answer.
+    They are only estimates if nothing may be ranked (`unranked` says why). () if the study asks only for paths. A
+    metric that was measured only for direct and the anchor gets no answer.
     """
     if analysis.paths_only:
         return ()
@@ -74,7 +74,7 @@ def answers(analysis: Analysis) -> tuple[ConditionAnswers, ...]:
 
 
 def _estimates(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> MetricAnswer | None:
-    """The arms with their estimates, the most favourable first, which is not a ranking; None without any estimate."""
+    """Return an answer that lists arms by their estimates, without ranking them; None if no arm has an estimate."""
     cells = [cell for cell in queries.own_cells(analysis, setting, metric) if _order(cell) is not None]
     cells.sort(key=lambda cell: _order(cell) or 0.0, reverse=metric.better == "higher")
     shown = ", ".join(f"{cell.arm} {_effect(cell)}" for cell in cells[:_ESTIMATES])
@@ -84,7 +84,7 @@ def _estimates(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Met
 
 
 def _order(cell: MetricCell) -> float | None:
-    """The key for sorting arms: the effect on the scale on which effects add up; None if there is no effect."""
+    """Return the key for sorting arms: the effect as a log ratio or a difference; None without an effect."""
     return cell.against_direct.order if cell.against_direct and cell.spread else None
 
 
@@ -94,7 +94,7 @@ def _effect(cell: MetricCell) -> str:
 
 
 def unranked(analysis: Analysis) -> str:
-    """Why nothing may be ranked; "" if arms may be ranked, or if a study asks only for paths."""
+    """Return the reason why nothing may be ranked; "" if arms may be ranked, or if the study asks only for paths."""
     return "" if analysis.same.standing == "agrees" or analysis.paths_only else analysis.same.explanation
 
 
@@ -105,7 +105,7 @@ def _answer(
     ranking: Ranking | None,
     multiples: dict[tuple[str, Scenario, str], Headline],
 ) -> MetricAnswer | None:
-    """The answer by one metric; None if only direct and the anchor were measured."""
+    """Return the answer by one metric; None if only direct and the anchor were measured."""
     left_out = _left_out(analysis, setting, metric)
     title = titles.title(analysis.results.plan, setting.workload, metric)
     if ranking is None:
@@ -166,9 +166,9 @@ def _are(arms: Sequence[str]) -> str:
 
 
 def _delays(analysis: Analysis, cells: Sequence[MetricCell]) -> list[str]:
-    """For each arm in front: its round-trip time under load, if it is worse than direct's by `_DELAYED` times or more.
+    """Return a clause for each arm in front whose round-trip time under load is at least `_DELAYED` times direct's.
 
-    Empty if more than `NAMED` arms are in front.
+    [] if more than `NAMED` arms are in front.
     """
     direct, found = analysis.reference or "direct", []
     for cell in cells if len(cells) <= NAMED else ():
@@ -184,7 +184,7 @@ def _delays(analysis: Analysis, cells: Sequence[MetricCell]) -> list[str]:
 
 
 def _next(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
-    """The arms that may come second, with their effects; "" if several are in front, or if one is alone."""
+    """Name the arms that may come second, with their effects; "" if several are in front, or if no arm is behind."""
     after = [place for place in ranking.places if place.arm not in front]
     if len(front) != 1 or not after:
         return ""
@@ -202,14 +202,14 @@ def _next(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
 
 
 def _either(names: Sequence[str]) -> str:
-    """Names of which one may be meant: a, b or c."""
+    """Join alternatives as a sentence does: `a, b or c`."""
     return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _effects(
     analysis: Analysis, cells: Sequence[MetricCell], multiples: dict[tuple[str, Scenario, str], Headline]
 ) -> str:
-    """The effects of the arms in front against direct, with their intervals, and whether they differ from it."""
+    """Say what the effects of the arms in front against direct are, with intervals, and whether they differ from it."""
     metric, direct = cells[0].metric, analysis.reference or "direct"
     base = analysis.cell(direct, cells[0].setting, metric.name).spread if analysis.reference else None
     its = f"'s {formatting.scale(metric.unit, [base.median]).value(base.median)}" if base else ""
@@ -254,7 +254,7 @@ def _undecided(cell: MetricCell, direct: str) -> str:
 
 
 def _range(cells: Sequence[MetricCell]) -> str:
-    """The range of these cells' estimates, and the range that holds all of their intervals."""
+    """Say in which range these cells' estimates are, and in which all of their intervals; without any, say that."""
     found = [cell.against_direct for cell in cells if cell.against_direct is not None]
     estimates = [one.estimate for one in found if one.estimate is not None and isfinite(one.estimate)]
     intervals = [one.interval for one in found if one.interval is not None]
@@ -269,7 +269,7 @@ def _range(cells: Sequence[MetricCell]) -> str:
 
 
 def _bound(analysis: Analysis, cells: Sequence[MetricCell]) -> str:
-    """What bound the arms in front, and what bound direct if that is something else; "" if nothing was watched."""
+    """Say what limited the arms in front, and what limited direct if that differs; "" if nothing is known of it."""
     by: dict[str, list[str]] = {}
     for cell in cells:
         bound = bound_of(analysis, cell.arm, cell.setting, cell.metric)
@@ -284,7 +284,7 @@ def _bound(analysis: Analysis, cells: Sequence[MetricCell]) -> str:
 
 
 def _left_out(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
-    """The arms that are not ranked, and why; "" if there are none."""
+    """Name the arms that are not ranked, with the reason of each; "" if there are none."""
     why: dict[str, list[str]] = {}
     for cell in queries.own_cells(analysis, setting, metric):
         if cell.verdict not in JUDGED:

@@ -23,10 +23,10 @@ _NAMED = 3  # of the arms that are behind, as many are named in the sentence; th
 
 @dataclass(frozen=True, slots=True)
 class PairTable:
-    """The ranked arms of one metric against each other, the most favourable one first.
+    """The ranked arms of one metric against each other, the most favourable estimate first.
 
-    `heads`: the arms of the columns. `rows`: for each other arm its name, and a text for each column; "" where the
-    two are the same arm, or where a row further up holds the comparison.
+    `heads`: the arms of the columns, all but the first. `rows`: for each arm but the last its name, and a text for each
+    column; "" if both are the same arm, if a row further up has that pair, or without a finite estimate.
     """
 
     setting: Scenario
@@ -36,7 +36,7 @@ class PairTable:
 
 
 def tables(analysis: Analysis) -> tuple[PairTable, ...]:
-    """Return a table for each ranking of at least two arms; empty if nothing may be ranked."""
+    """Return a table for each ranking of at least two arms; () if nothing may be ranked."""
     found = []
     for ranking in analysis.rankings:
         arms = _in_order(analysis, ranking)
@@ -63,7 +63,7 @@ def titled(analysis: Analysis, table: PairTable) -> str:
 
 
 def lead(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
-    """Return a sentence on how far the most favourable arm in front is from the next ones; "" if no arm is beaten."""
+    """Say how the arm with the most favourable estimate compares with the next ones; "" if all arms are in `front`."""
     arms = _in_order(analysis, ranking)
     if len(front) == len(arms):
         return ""
@@ -88,7 +88,7 @@ def _in_order(analysis: Analysis, ranking: Ranking) -> list[str]:
 
 
 def _pairs(analysis: Analysis, ranking: Ranking) -> dict[tuple[str, str], Comparison]:
-    """Return the comparisons of ranked arms by (arm, against), each in both directions."""
+    """Return the comparisons of ranked arms by (arm, other arm); each pair is there in both directions."""
     found: dict[tuple[str, str], Comparison] = {}
     for one in analysis.pairs:
         if (one.setting, one.metric) == (ranking.setting, ranking.metric):
@@ -118,7 +118,7 @@ def _turned(metric: MetricInfo, pair: Comparison) -> Comparison:
 
 
 def _field(metric: MetricInfo, pair: Comparison | None) -> str:
-    """Return the text of a field: the sign of the verdict and the size; "" if the two arms share no block."""
+    """Return the text of a field: the sign of the verdict and the effect; "" without a finite estimate."""
     text = _size(metric, pair)
     if not text or pair is None:
         return ""

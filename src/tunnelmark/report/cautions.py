@@ -16,7 +16,7 @@ from tunnelmark.units import Rate
 
 
 def cautions(analysis: Analysis) -> tuple[str, ...]:
-    """The warnings in sentences: for example that a study is unfinished, a part, disturbed, or not to be ranked."""
+    """Return warnings as sentences: for example that a study is unfinished, disturbed, or not to be ranked."""
     said = [*_laboratory(analysis), *_two_answers(analysis), *_guest(analysis), *placed.cautions(analysis)]
     plan = analysis.results.plan
     if analysis.same.standing == "differs":
@@ -45,7 +45,7 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _not_carried(analysis: Analysis) -> list[str]:
-    """Links that the machine did not carry in time under a full load, as measured before the run."""
+    """Warn of links that the machine did not carry in time under a full load, as measured before the run."""
     measured = analysis.results.environment.get("measured")
     looked = measured.get("links", {}) if isinstance(measured, Mapping) else {}
     said = []
@@ -58,7 +58,7 @@ def _not_carried(analysis: Analysis) -> list[str]:
 
 
 def _failed(analysis: Analysis) -> list[str]:
-    """Arms without any result, and how many attempts of the others failed; void ones are reported elsewhere."""
+    """Name the arms without any result, and count the failed attempts of the others; void ones are not counted."""
     nothing = silent(analysis.trials) if not analysis.paths_only else ()
     others = [row for row in analysis.failed if row.arm not in nothing]
     said = []
@@ -73,13 +73,13 @@ def _failed(analysis: Analysis) -> list[str]:
 
 
 def _why(analysis: Analysis, arm: str) -> str:
-    """The arm's name, with the message of its failed attempts if all have the same one."""
+    """Return the arm's name, with the message of its failed attempts in brackets if all have the same one."""
     said = {row.message for row in analysis.failed if row.arm == arm}
     return f"{arm} ({said.pop()})" if len(said) == 1 and None not in said else arm
 
 
 def _laboratory(analysis: Analysis) -> list[str]:
-    """How many trials are void, and why; if most of them are, also what to change."""
+    """Say how many trials are void, and why; if most of them are, also what to change. [] if none is void."""
     void, trials = analysis.void, len(analysis.trials)
     if not void:
         return []
@@ -94,7 +94,7 @@ def _laboratory(analysis: Analysis) -> list[str]:
 
 
 def _unlike_voids(analysis: Analysis) -> list[str]:
-    """Arms that are void more or less often than others: their other trials may be their better or worse ones."""
+    """Warn of arms that are void more or less often than others: only their better or worse trials may remain."""
     return [
         f"{rate.arm} was void {'more' if rate.void * rate.attempts_others > rate.void_others * rate.attempts else 'less'} often than "
         f"the others ({rate.void} of {rate.attempts} attempts, {rate.void_others} of {rate.attempts_others}; Fisher's exact test, "
@@ -105,7 +105,7 @@ def _unlike_voids(analysis: Analysis) -> list[str]:
 
 
 def _two_answers(analysis: Analysis) -> list[str]:
-    """Metrics for which good trials alone give another answer than all usable ones."""
+    """Warn of primary metrics for which good trials alone give another answer than all usable ones; [] if none does."""
     said = []
     for cell in analysis.cells:
         if cell.metric.primary and cell.good is not None and cell.good.differs:
@@ -131,7 +131,7 @@ def _disturbed(analysis: Analysis) -> list[str]:
 
 
 def _guest(analysis: Analysis) -> tuple[str, ...]:
-    """What a reader must know of results from a virtual machine; empty if there was none."""
+    """Warn that the results are from a virtual machine, and of what they show; () if they are not."""
     guest = analysis.results.environment.get("guest")
     if not guest:
         return ()

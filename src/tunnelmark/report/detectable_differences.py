@@ -1,4 +1,4 @@
-"""Says which differences a study could find, and how firm its estimates are: for each arm by its own blocks."""
+"""Says how small a difference from direct a study could find, and how far its estimates depend on a single block."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXPLAINED = (
 
 @dataclass(frozen=True, slots=True)
 class FirmRow:
-    """One estimate in words: its effect, its range without any one block, the detectable difference, and remarks."""
+    """One estimate as texts: effect, its range if any one block is left out, detectable difference, and remarks."""
 
     metric: str
     arm: str
@@ -31,7 +31,7 @@ class FirmRow:
 
 
 def sentences(analysis: Analysis) -> list[str]:
-    """By metric, the difference from direct that each arm's blocks would show in four of five studies, if any."""
+    """Return the difference from direct that each arm would show in 80 % of studies, by metric; [] if unknown."""
     said = []
     for setting in analysis.settings():
         for metric in queries.primary_metrics(analysis, setting):
@@ -52,7 +52,7 @@ def sentences(analysis: Analysis) -> list[str]:
 
 
 def firm(analysis: Analysis) -> tuple[FirmRow, ...]:
-    """Each estimate of a primary metric against direct, with how firm it is, in the order of the plan."""
+    """Return a row for each estimate of a primary metric against direct, in the order of the plan."""
     return tuple(
         _firm(analysis, setting, cell)
         for setting in analysis.settings()

@@ -1,4 +1,4 @@
-"""Says in which blocks direct itself was far from its usual value, because that moves every arm's ratio to it."""
+"""Says in which blocks direct itself was far from its median, because that moves every arm's ratio to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tunnelmark.report import formatting, queries, titles
 
 
 def sentences(analysis: Analysis) -> list[str]:
-    """Return a sentence for each primary metric that most arms have far-off blocks by, because direct has them."""
+    """Return a sentence for each metric for which direct, and so most arms' ratios to it, have outlying blocks."""
     return [
         said
         for setting in analysis.settings()

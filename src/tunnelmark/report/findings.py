@@ -34,7 +34,7 @@ class Finding:
 
 
 def findings(analysis: Analysis) -> tuple[Finding, ...]:
-    """The findings in the order of the plan; none of them ranks arms if nothing may be ranked."""
+    """Return the findings in the order of the plan; if nothing may be ranked, they give estimates without verdicts."""
     nothing = silent(analysis.trials)  # the cautions name these arms once
     return tuple(
         Finding(setting, metric, _sentences(analysis, setting, metric, nothing))
@@ -44,7 +44,7 @@ def findings(analysis: Analysis) -> tuple[Finding, ...]:
 
 
 def time_spent(analysis: Analysis) -> str:
-    """The wall time in one sentence, and the share of it inside measuring windows."""
+    """Return a sentence with the wall time and the share of it inside measuring windows, or that none is recorded."""
     wall = analysis.wall
     if wall.wall <= 0:
         return "No wall time is recorded."
@@ -53,7 +53,7 @@ def time_spent(analysis: Analysis) -> str:
 
 
 def phases(analysis: Analysis) -> list[tuple[str, str, str]]:
-    """Rows of texts: a phase, its time, and its share of the wall time; empty if no wall time is recorded.
+    """Return rows of texts: a phase, its time, and its share of the wall time; [] if no wall time is recorded.
 
     If trials overlap by half a second or more, the last row is the time that was counted twice.
     """
@@ -67,7 +67,7 @@ def phases(analysis: Analysis) -> list[tuple[str, str, str]]:
 
 
 def _sentences(analysis: Analysis, setting: Scenario, metric: MetricInfo, nothing: Collection[str]) -> tuple[str, ...]:
-    """The sentences. Arms in `nothing` have no result in the whole study, and are not named as failed again."""
+    """Return sentences on one metric. Arms in `nothing` have no result at all, and are not named as failed again."""
     twins = {arm.name for arm in analysis.results.plan.arms if arm.same_as is not None}
     cells = [
         cell
@@ -104,7 +104,7 @@ def _sentences(analysis: Analysis, setting: Scenario, metric: MetricInfo, nothin
 
 
 def _ranked(analysis: Analysis, metric: MetricInfo, judged: list[MetricCell], arms_measured: int) -> list[str]:
-    """How the judged arms compare with direct; `arms_measured` also counts the arms that could not be judged."""
+    """Say how the judged arms compare with direct; `arms_measured` also counts the arms that could not be judged."""
     sign = -1 if metric.better == "higher" else 1
     judged = sorted(judged, key=lambda cell: sign * (_against(cell).order or 0.0))
     said = []
@@ -142,7 +142,7 @@ def _unranked(cells: list[MetricCell]) -> list[str]:
 
 
 def _among(analysis: Analysis, cells: list[MetricCell]) -> list[str]:
-    """Which arms are not shown to differ from each other; if groups overlap, the text refers to the rank ranges."""
+    """Say which arms are not shown to differ from each other; if groups overlap, refer to the rank ranges."""
     near: dict[str, set[str]] = {cell.arm: {cell.arm} for cell in cells}
     about = {(cell.setting, cell.metric.name) for cell in cells}
     equal = set()
@@ -168,7 +168,10 @@ def _among(analysis: Analysis, cells: list[MetricCell]) -> list[str]:
 
 
 def _spared(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> list[str]:
-    """Arms whose sender offered too little, or that were void unlike others; said for a setting's first metric."""
+    """Name the arms that were void more or less often than others, and senders that offered too little traffic.
+
+    [] for all metrics but the setting's first primary one, so that it is said once.
+    """
     if metric != primary_metrics(analysis, setting)[0]:
         return []
     unlike = [rate.arm for rate in analysis.void_rates if rate.unlike]
@@ -188,7 +191,7 @@ def _spared(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> list[s
 
 
 def _doubtful(cells: list[MetricCell]) -> list[str]:
-    """Arms with values of zero, and arms that fail too often: a mean shows neither."""
+    """Return a sentence for each arm with values of zero, or that fails too often: a mean shows neither."""
     said = [f"{cell.arm}: 0 in {cell.zeros} of {len(cell.values)} blocks." for cell in cells if cell.zeros]
     for cell in cells:
         if cell.unreliable and cell.success.count:

@@ -82,7 +82,7 @@ class Scale:
 
 
 def scale(unit: str, values: Iterable[float]) -> Scale:
-    """The scale that suits the largest of these values; a unit without prefixes is kept."""
+    """Return the scale that suits the largest of these values; units other than bit/s and those of time are kept."""
     largest = max((abs(value) for value in values), default=0.0)
     if unit == "bit/s":
         # From 2,000 of a unit on, the next one reads better: 941 and 1,204 Mbit/s may be in one column.
@@ -95,7 +95,7 @@ def scale(unit: str, values: Iterable[float]) -> Scale:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number with `digits` significant digits, separated thousands, and a true minus sign."""
+    """Return a number as `−0.57` or `1,234`: `digits` significant digits, all before, at most six after the point."""
     if value == 0:
         return "0"
     rounded = float(f"{abs(value):.{digits - 1}e}")  # so that 99.96 becomes 100 and not 100.0
@@ -107,12 +107,15 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def with_unit(text: str, unit: str) -> str:
-    """A number and its unit, joined by a space that does not break."""
+    """Return a number and its unit, joined by a space that does not break; the number alone if the unit is ""."""
     return f"{text}\N{NO-BREAK SPACE}{unit}" if unit else text
 
 
 def effect(metric: MetricInfo, comparison: Comparison) -> str:
-    """An effect with its interval: `61 % [58–64]`, `2.1× [1.9–2.3]`, `+12.1 points [11.8 to 12.6]`; "" without one."""
+    """Return an effect with its interval: `61 % [58–64]`, `2.1× [1.9–2.3]`, `+12.1 points [11.8 to 12.6]`.
+
+    "" without a finite estimate. No brackets without an interval, or if its rounded ends equal the estimate.
+    """
     if comparison.estimate is None or not isfinite(comparison.estimate):
         return ""
     factor, unit, signed = _form(metric, comparison.estimate)
@@ -132,7 +135,7 @@ def effect(metric: MetricInfo, comparison: Comparison) -> str:
 
 
 def ends(metric: MetricInfo, comparison: Comparison) -> str:
-    """The interval of an effect alone: `51–56 %`, `9–12×`, `0 to 0.4 points`; "" if there is none."""
+    """Return the interval of an effect alone: `51–56 %`, `9–12×`, `0 to 0.4 points`; "" if there is none."""
     found = comparison.interval
     if found is None:
         return ""
@@ -146,13 +149,13 @@ def ends(metric: MetricInfo, comparison: Comparison) -> str:
 
 
 def judged(cell: MetricCell) -> str:
-    """A cell's effect against direct behind its verdict's sign: `▼ 61 % [58–64]`; the sign alone without effect."""
+    """Return a cell's effect against direct after its verdict's sign: `▼ 61 % [58–64]`; either may be missing."""
     text = "" if cell.against_direct is None else effect(cell.metric, cell.against_direct)
     return f"{SIGNS.get(cell.verdict, '')} {text}".strip()
 
 
 def margin(metric: MetricInfo) -> str:
-    """The margin within which two arms are equal: `5 %`, `1 percentage point`, `100 µs`."""
+    """Return the margin within which two arms are equal by this metric: `5 %`, `1 percentage point`, `100 µs`."""
     bound = equal_within(metric)
     if metric.compare == "ratio":
         return size(metric, bound)
@@ -162,13 +165,13 @@ def margin(metric: MetricInfo) -> str:
 
 
 def legend(metrics: Iterable[MetricInfo]) -> str:
-    """What the signs of the verdicts mean, with the margins of these metrics."""
+    """Explain the signs of the verdicts, with the margins of these metrics."""
     said = dict.fromkeys(margin(metric) for metric in metrics)
     return LEGEND.format(margins=", ".join(said))
 
 
 def margins(metrics: Iterable[MetricInfo]) -> str:
-    """A sentence for each margin: within it, values of the named metrics are called equal."""
+    """Return a sentence for each margin, which names the metrics that are called equal within it."""
     by: dict[str, list[str]] = {}
     for metric in metrics:
         by.setdefault(margin(metric), []).append(metric.title)
@@ -176,7 +179,7 @@ def margins(metrics: Iterable[MetricInfo]) -> str:
 
 
 def doubts(comparison: Comparison, against: str | None) -> str:
-    """Why a median is given instead of a mean, and how many blocks are zero, in words; "" if there is neither."""
+    """Say why a median is given instead of a mean, and in how many blocks a value is zero; "" if there is neither."""
     mine, theirs = comparison.zeros
     blocks = len(comparison.blocks)
     said = [f"0 in {mine} of {blocks} blocks"] if mine else []
@@ -189,7 +192,7 @@ def doubts(comparison: Comparison, against: str | None) -> str:
 
 
 def reliability(cell: MetricCell) -> str:
-    """A remark that an arm fails too often, and what its missing blocks could change; "" if there is neither."""
+    """Say that an arm fails too often, and what its missing blocks could change; "" if there is neither."""
     said = [f"unreliable: {share(cell.success)} succeeded"] if cell.unreliable else []
     if cell.bounds is not None and cell.against_direct is not None and cell.against_direct.estimate is not None:
         said.append(median_within(cell.metric, cell.bounds))
@@ -197,7 +200,7 @@ def reliability(cell: MetricCell) -> str:
 
 
 def remarks(cell: MetricCell, against: str | None) -> list[str]:
-    """Remarks for a cell's numbers: its verdict, where a mean would mislead, and whether the arm fails too often."""
+    """Return remarks on a cell's numbers: its verdict, why a median is given, and that the arm fails too often."""
     said = [VERDICTS[cell.verdict]] if cell.verdict in SIGNS else []
     if cell.against_direct is not None and (doubt := doubts(cell.against_direct, against)):
         said.append(doubt)
@@ -205,7 +208,7 @@ def remarks(cell: MetricCell, against: str | None) -> list[str]:
 
 
 def median_within(metric: MetricInfo, bounds: Bounds) -> str:
-    """The range in which the median lies whatever the missing blocks would have shown, in words."""
+    """Say in which range the median effect lies, whatever the missing blocks would have shown."""
     blocks = f"{bounds.missing} missing {'block' if bounds.missing == 1 else 'blocks'}"
     low, high = (None if end is None else amount(metric, end) for end in (bounds.low, bounds.high))
     if low is None and high is None:
@@ -216,7 +219,7 @@ def median_within(metric: MetricInfo, bounds: Bounds) -> str:
 
 
 def amount(metric: MetricInfo, value: float) -> str:
-    """One effect without an interval, with its unit, as reports write it."""
+    """Return one effect with its unit, without an interval: `61 %`, `2.1×`, `+12.1 points`."""
     factor, unit, signed = _form(metric, value)
     text = number(value * factor)
     text = f"+{text}" if signed and value > 0 and text != "0" else text
@@ -224,9 +227,9 @@ def amount(metric: MetricInfo, value: float) -> str:
 
 
 def size(metric: MetricInfo, amount: float) -> str:
-    """How large an effect is: `1.4 %` of a ratio 1.014, `a factor of 2.2` of 2.2, `0.1 points` of a difference.
+    """Return the size of an effect: `1.4 %` for the ratio 1.014, `a factor of 2.2` for 2.2, `0.1 points` for +0.1 %.
 
-    A factor above 100, or more than 100 points, is given only as that: no effect is so large.
+    Larger factors than 100, and more than 100 points, are given as `more than` that: no effect is so large.
     """
     if metric.compare == "ratio" and amount > _MOST:
         return f"more than a factor of {_MOST}"
@@ -248,7 +251,7 @@ def share(found: SuccessShare) -> str:
 
 
 def success(found: SuccessShare, void: int) -> str:
-    """How many trials succeeded, of those that say something about the arm; and how many are void."""
+    """Return how many trials succeeded, of those that are not void, and how many are void: `9/10, 1 void`."""
     return share(found) + (f", {void} void" if void else "")
 
 
@@ -261,23 +264,23 @@ def rank(first: int, last: int) -> str:
 
 
 def first_packet(arm: ArmSummary) -> str:
-    """The median time to the first packet, with a unit that suits it; "" if no packet arrived."""
+    """Return the median time to the first packet, with a unit that suits it; "" if no packet arrived."""
     first = arm.first_packet
     return scale("s", [first.median]).value(first.median) if first else ""
 
 
 def capital(text: str) -> str:
-    """The text with its first letter as a capital; all other letters are unchanged."""
+    """Return the text with its first letter as a capital; all other letters are unchanged."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names as a sentence lists them: a, b and c."""
+    """Join names as a sentence does: `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def capacities(found: Sequence[Capacity]) -> str:
-    """What generator and lab reach on the bare link that is not shaped, in a sentence; "" if none was measured."""
+    """Say in a sentence what traffic generator and lab reach without a VPN or a shaped link; "" if not measured."""
     said = [
         f"{one.setting.workload} {scale(one.metric.unit, [one.direct]).value(one.direct)} ({one.metric.title}, "
         f"{one.setting.profile}, {one.setting.topology})"
@@ -287,23 +290,23 @@ def capacities(found: Sequence[Capacity]) -> str:
 
 
 def state(cell: MetricCell) -> str:
-    """A cell's verdict in a word or two, and its ceiling if it has one."""
+    """Return a cell's verdict in a few words, and what limited it if that is known: `equal, limited by the link`."""
     word = VERDICTS[cell.verdict]
     return f"{word}, {CEILINGS[cell.ceiling]}" if cell.ceiling else word
 
 
 def _one(text: str, unit: str) -> str:
-    """The unit after a number: `point` after 1, else `points`; other units are unchanged."""
+    """Return the unit for a number: `point` after 1, else `points`; other units are unchanged."""
     return "point" if unit == "points" and text.lstrip("+−") == "1" else unit
 
 
 def _two(value: float) -> str:
-    """The value with at most two significant digits, without trailing zeros."""
+    """Return the value with at most two significant digits, without trailing zeros."""
     return f"{float(f'{value:.1e}'):g}"
 
 
 def _tiny(metric: MetricInfo, ratio: float) -> bool:
-    """Whether an effect is a share below 1 %: rounded by its interval, it would be shown as zero."""
+    """Return whether an effect is a share below 1 %: rounded by its interval, it would be shown as zero."""
     return metric.compare == "ratio" and metric.better == "higher" and 0 < ratio < 0.01
 
 
@@ -323,7 +326,7 @@ def _form(metric: MetricInfo, estimate: float) -> tuple[float, str, bool]:
 
 
 def _places(half_width: float, value: float) -> int:
-    """How many decimals to show: one digit of the half-width is enough; without one, three digits of the value."""
+    """Return how many decimals to show: one digit of the half-width; if that is 0, three digits of the value."""
     if half_width > 0:
         return max(0, -floor(log10(half_width)))
     return max(0, 2 - floor(log10(abs(value)))) if value else 0

@@ -1,4 +1,4 @@
-"""Says what the results are worth: attempts by grade, and good trials alone next to all usable ones."""
+"""Says what the results are worth: attempts by grade (good, disturbed, void), and results of good trials alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BY_ARM = ("arm", "attempts", "good", "disturbed", "void", "failed", "the machine
 
 @dataclass(frozen=True, slots=True)
 class GoodAloneRow:
-    """One cell by all usable trials and by good ones alone, in words; `differs`: whether they give another answer."""
+    """A metric of an arm by all usable trials and by good ones alone, as texts; `differs`: the two results disagree."""
 
     metric: str
     arm: str
@@ -28,7 +28,7 @@ class GoodAloneRow:
 
 
 def summary(analysis: Analysis) -> str:
-    """A sentence with the number of attempts by grade, and how long the machine paused; "" without attempts."""
+    """Return a sentence with the number of attempts by grade, and how long the machine paused; "" without attempts."""
     counts = Counter(grade_of(row) or "failed" for row in analysis.results.trials)
     said = ", ".join(f"{counts[grade]} {grade}" for grade in ("good", "disturbed", "void", "failed") if counts[grade])
     if analysis.repeated:
@@ -49,7 +49,7 @@ def causes(analysis: Analysis) -> list[str]:
 
 
 def alone(analysis: Analysis) -> tuple[GoodAloneRow, ...]:
-    """The primary metrics of arms with disturbed trials; first those for which good trials give another answer."""
+    """Return a row for each primary metric of an arm with disturbed trials; first those for which `differs` is true."""
     cells = [
         cell for cell in analysis.cells if cell.metric.primary and cell.good is not None and cell.spread is not None
     ]
@@ -74,7 +74,7 @@ def _said(cell: MetricCell, value: str, pair: Comparison | None, blocks: int) ->
 
 
 def by_arm(analysis: Analysis) -> tuple[tuple[str, ...], ...]:
-    """A row of texts for each arm, with the columns `BY_ARM`: its attempts by grade, and pauses of the machine."""
+    """Return a row of texts for each arm, with the columns `BY_ARM`: attempts by grade, and pauses of the machine."""
     found = []
     for arm in analysis.results.plan.arms:
         rows = [row for row in analysis.results.trials if row.arm == arm.name]

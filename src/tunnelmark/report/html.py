@@ -63,13 +63,13 @@ _RATES = frozenset({"rate", "flood_limit"})
 
 
 def _prose(text: str) -> Markup:
-    """Text with code between pairs of backticks, as everywhere in studies; a backtick without its pair stays text."""
+    """Return the text with pairs of backticks turned into `<code>`; a backtick without its pair stays text."""
     code = Markup("<code>{}</code>")
     return Markup().join(code.format(part) if is_code else part for part, is_code in code_parts(text))
 
 
 def render(analysis: Analysis) -> str:
-    """The whole page. Its links to raw files are relative to the results folder, where the page is."""
+    """Return the whole page as HTML. Its links to raw files are relative to the results folder, where the page is."""
     plan = analysis.results.plan
     record = environment(analysis.results.environment)
     verdicts, answered = of_run(analysis), answers.answers(analysis)
@@ -156,7 +156,7 @@ def render(analysis: Analysis) -> str:
 
 @cache
 def template(name: str) -> Template:
-    """The template of a page. A variable that is not given is an error."""
+    """Return the template of a page. Rendering it raises UndefinedError if a variable that it uses is not given."""
     templates = Templates(
         loader=PackageLoader("tunnelmark.report", "templates"),
         autoescape=True,
@@ -170,7 +170,7 @@ def template(name: str) -> Template:
 
 
 def _link_checks(analysis: Analysis) -> list[tuple[str, Markup, tuple[LinkCheck, ...]]]:
-    """For each link its name, its figure (empty if no probes went through it), and all checks of it."""
+    """Return for each link its name, its figure (empty if no probes went through it), and all checks of it."""
     found: dict[tuple[str, str], list[LinkCheck]] = {}
     for look in analysis.results.link_checks:
         found.setdefault((look.profile, look.topology), []).append(look)

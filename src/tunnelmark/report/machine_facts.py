@@ -1,4 +1,4 @@
-"""Says in a report what intervals cover on this machine, what its yardsticks took, and whether they moved."""
+"""Says what intervals cover, how long the machine's yardsticks (short measurements) took, and whether it changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ YARDSTICKS = ("what this machine takes", "before", "after")
 
 
 def covers(results: Results) -> str:
-    """What the intervals of one run cover, in words that complete "an interval covers ..."."""
+    """Return words on what the intervals of one run cover, which complete "an interval covers ..."."""
     guest = results.environment.get("guest")
     if guest and guest.get("emulated"):
         return "this run, in this emulated machine"
@@ -26,7 +26,7 @@ def covers(results: Results) -> str:
 
 
 def scope(analysis: Analysis) -> str:
-    """A sentence on what an interval covers, and on how to learn about other machines."""
+    """Return a sentence on what an interval covers, and on how to learn about other machines."""
     return (
         f"An interval here covers {covers(analysis.results)}; the result may differ on another machine: "
         "`tunnelmark repeat` and `tunnelmark merge` say by how much."
@@ -34,7 +34,7 @@ def scope(analysis: Analysis) -> str:
 
 
 def cautions(analysis: Analysis) -> list[str]:
-    """What a reader must know about the machine, and about blocks that were added, before any number."""
+    """Warn that the machine changed during the run, or that blocks were added to the study later; [] if neither."""
     said = []
     if found := drift.moved(analysis.results):
         names = [f"{each.name} {length(each.before)}, then {length(each.after)}" for each in found]
@@ -51,7 +51,10 @@ def cautions(analysis: Analysis) -> list[str]:
 
 
 def yardsticks(results: Results) -> tuple[tuple[str, str, str], ...]:
-    """What each yardstick took before and after the trials, or why it was not measured; empty if none was."""
+    """Return a row of texts for each yardstick: its title, and what it took before and after the trials.
+
+    If it was not measured, the text is the reason, or "" if none is known; without any text it has no row.
+    """
     first = next((row for row in results.yardsticks if row.when == "before"), None)
     last = next((row for row in reversed(results.yardsticks) if row.when == "after"), None)
     rows = []

@@ -44,7 +44,7 @@ _MARKS: dict[GateStanding, str] = {"passed": "✅", "not passed": "❌", "not ju
 
 
 def render(analysis: Analysis) -> str:
-    """The whole report as Markdown; long parts are in `<details>`."""
+    """Return the whole report as Markdown; long parts are in `<details>`."""
     plan = analysis.results.plan
     parts = [f"# {_safe(plan.title)}"]
     if plan.description:
@@ -100,7 +100,7 @@ def render(analysis: Analysis) -> str:
 
 
 def _claims(analysis: Analysis) -> list[str]:
-    """How the run repeats its source, and the verdicts on its claims; empty if the study does not repeat one."""
+    """Say how the run repeats its published source, and which claims held; [] if the study does not repeat one."""
     if (found := of_run(analysis)) is None:
         return []
     repeats = repetition.repetition(analysis, found)

@@ -12,13 +12,13 @@ from tunnelmark.report import formatting, graded, machine_facts, placed
 from tunnelmark.units import clock
 
 KERNEL_WIREGUARD, USER_SPACE_WIREGUARD = "wireguard", frozenset({"wireguard-go", "boringtun", "gotatun"})
-"""VPNs that are WireGuard: the kernel's, and user-space programs, which encrypt elsewhere and at another cost."""
+"""VPNs that are WireGuard: the kernel's, and user-space programs, which encrypt outside of the kernel."""
 
 
 def described(analysis: Analysis, arm: ArmInfo) -> str:
-    """The title of an arm's VPN and its version: `WireGuard (wireguard-go) 0.0.20220316`.
+    """Return the title of an arm's VPN and its version: `WireGuard (wireguard-go) 0.0.20220316`.
 
-    The title is left out if it is the arm's name, the version if it was not recorded. "" for direct and the anchor.
+    The title is left out if it equals the arm's name, the version if it was not recorded. "" for direct and the anchor.
     """
     if arm.vpn in (DIRECT, ANCHOR):
         return ""
@@ -27,20 +27,20 @@ def described(analysis: Analysis, arm: ArmInfo) -> str:
 
 
 def _version(analysis: Analysis, arm: ArmInfo) -> str:
-    """A VPN and its version; "" for direct and the anchor (this project's own), and if it was not recorded."""
+    """Return a VPN's name and version; "" for direct and the anchor, or if no version was recorded."""
     version = "" if arm.vpn in (DIRECT, ANCHOR) else arm_programs.version(analysis.results.environment, arm)
     return f"{arm.vpn} {version}" if version else ""
 
 
 def ran(analysis: Analysis) -> str:
-    """How many planned trials have run, and the attempts if their number differs: `50 of 50 trials, 52 attempts`."""
+    """Return how many planned trials have run, and the attempts if these differ: `50 of 50 trials, 52 attempts`."""
     planned, attempts = len(analysis.results.plan.trials), len(analysis.results.trials)
     done = planned - len(analysis.missing)
     return f"{done} of {planned} trials" + (f", {attempts} attempts" if attempts != done else "")
 
 
 def not_shown(analysis: Analysis) -> tuple[str, ...]:
-    """Say what these numbers cannot show: other machines, versions, links and traffic, longer times; by sentence."""
+    """Return sentences on what these numbers cannot show: other machines, versions, links and traffic, longer times."""
     plan = analysis.results.plan
     links = len({(setting.profile, setting.topology) for setting in analysis.settings()})
     longest = max((use.window for use in plan.workloads), default=0.0)
@@ -62,7 +62,7 @@ def not_shown(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _without_rate(analysis: Analysis) -> list[str]:
-    """Return a sentence on the impaired links that limit no rate, if throughput was measured over any of them."""
+    """Return a sentence on the impaired links that limit no rate; [] if throughput was measured over none of them."""
     shown = []
     for profile in analysis.results.plan.profiles:
         if profile.rate is None and profile.impaired:
@@ -84,7 +84,7 @@ def _without_rate(analysis: Analysis) -> list[str]:
 
 
 def effects(analysis: Analysis) -> str:
-    """How the effects against direct are computed, as the end of a sentence."""
+    """Return the end of a sentence that says how the effects against direct are computed."""
     words = f"against {analysis.reference or 'direct'}, block by block, so not the ratio of the medians"
     if has_intervals(analysis):
         return f"{words}, with its 95 % interval"
@@ -92,12 +92,12 @@ def effects(analysis: Analysis) -> str:
 
 
 def has_intervals(analysis: Analysis) -> bool:
-    """Whether any effect against direct has an interval."""
+    """Return whether any effect against direct has a confidence interval."""
     return any(cell.against_direct and cell.against_direct.interval for cell in analysis.cells)
 
 
 def rests_on(analysis: Analysis) -> tuple[str, ...]:
-    """The number of blocks and attempts, the result of the A/A pair, and what the intervals cover, in sentences."""
+    """Return sentences on the number of blocks and attempts, the A/A pairs, and what the intervals cover."""
     plan = analysis.results.plan
     blocks = "one block" if plan.blocks == 1 else f"{plan.blocks} blocks, each with every arm in a new order"
     said = [f"{formatting.capital(blocks)}."]

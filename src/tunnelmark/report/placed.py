@@ -1,4 +1,4 @@
-"""Says which cores the nodes had: in a line above the tables, and in warnings before them."""
+"""Says how many cores the nodes of the lab had, and warns if nodes shared a core or had fewer than asked for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tunnelmark.report import formatting
 
 
 def head(analysis: Analysis) -> str:
-    """How many cores each node had and what else ran on them, for the line above the tables; "" if not recorded."""
+    """Return a sentence on how many cores each node had and what shared them; "" if that was not recorded."""
     found = _placements(analysis)
     if not found:
         return ""
@@ -26,7 +26,7 @@ def head(analysis: Analysis) -> str:
 
 
 def cautions(analysis: Analysis) -> tuple[str, ...]:
-    """Warnings that nodes, above all both ends of the measured path, shared a core or had fewer than asked for."""
+    """Return a warning for each core that nodes shared, and if nodes had fewer than asked for; () if none did."""
     said = []
     for name, one in _placements(analysis).items():
         nodes = list(one["nodes"])
@@ -50,7 +50,7 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
 
 
 def single_cores(analysis: Analysis) -> tuple[str, ...]:
-    """What numbers do not show because nodes had one core each, and which of these cores carried the links too."""
+    """Return a sentence for each topology whose nodes had one core each, which hides what a VPN does with several."""
     said = []
     for name, one in _placements(analysis).items():
         if one["cores_per_node"] > 1:
@@ -81,7 +81,7 @@ def _links(one: Mapping[str, Any]) -> str:
 
 
 def _with_links(one: Mapping[str, Any]) -> list[str]:
-    """The nodes that share a core with the links."""
+    """Return the names of the nodes that share a core with the links."""
     return [node for node, cores in one["nodes"].items() if set(cores) & set(one["links"])]
 
 
@@ -90,7 +90,7 @@ def _cores(count: int) -> str:
 
 
 def _placements(analysis: Analysis) -> Mapping[str, Any]:
-    """What was recorded of the cores for each topology of the plan; empty in older results, which lack it."""
+    """Return what was recorded of the cores, by topology of the plan; empty for older results, which lack it."""
     lab = analysis.results.environment.get("lab")
     found = lab.get("placement") if isinstance(lab, Mapping) else None
     if not isinstance(found, Mapping):

@@ -1,4 +1,4 @@
-"""Reads from an analysis what every exporter needs: groups of settings, metrics with values, rows of arms, series."""
+"""Reads from an analysis what reports and exports need: groups of settings, metrics, cells, ranks, values over time."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from tunnelmark.record.results import MetricInfo, WorkloadInfo
 
 
 def in_grid(analysis: Analysis, setting: Scenario) -> bool:
-    """Whether a setting is a cell of a grid of `report.paths_found`: several kinds of routers, only paths asked for."""
+    """Return whether a grid of `report.paths_found` shows this setting: paths through several kinds of routers."""
     own = setting.topology.partition(JOIN)[0]
     alike = [one for one in analysis.results.plan.topologies if one.name.partition(JOIN)[0] == own]
     return len(alike) > 1 and workload(analysis, setting).workload == TRAVERSAL
 
 
 def groups(analysis: Analysis) -> tuple[tuple[str, tuple[Scenario, ...]], ...]:
-    """Settings that share profile and topology, under a heading ("" if there is only one group); without grids."""
+    """Return (heading, settings) for each profile and topology; the heading is "" if there is only one such group.
+
+    Settings that a grid shows are left out.
+    """
     plan = analysis.results.plan
     profiles = {profile.name: profile.title for profile in plan.profiles}
     topologies = {topology.name: topology.title for topology in plan.topologies}
@@ -37,14 +40,14 @@ def groups(analysis: Analysis) -> tuple[tuple[str, tuple[Scenario, ...]], ...]:
 
 
 def where(analysis: Analysis, setting: Scenario) -> str:
-    """A setting's profile and topology, each only if the study has several: `, wifi, lan-3`, or ""."""
+    """Return a setting's profile and topology, each after a comma if the study has several: `, wifi, lan-3`, or ""."""
     plan = analysis.results.plan
     profile = f", {setting.profile}" if len(plan.profiles) > 1 else ""
     return profile + (f", {setting.topology}" if len(plan.topologies) > 1 else "")
 
 
 def workload(analysis: Analysis, setting: Scenario) -> WorkloadInfo:
-    """The workload of a setting, with the options that the study gave it."""
+    """Return the workload of a setting, with its metrics and the options that the study gave it."""
     return next(used for used in analysis.results.plan.workloads if used.name == setting.workload)
 
 
@@ -53,7 +56,7 @@ def primary_metrics(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, 
 
 
 def other_metrics(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, ...]:
-    """Metrics that are not primary and not of collectors, and that have a value over the whole window."""
+    """Return the setting's metrics that are not primary and not of collectors, and that some arm has a value of."""
     return tuple(
         metric
         for metric in workload(analysis, setting).metrics
@@ -62,18 +65,18 @@ def other_metrics(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, ..
 
 
 def metric_of(analysis: Analysis, comparison: Comparison) -> MetricInfo:
-    """The metric by which two arms were compared."""
+    """Return the metric by which two arms were compared."""
     metrics = workload(analysis, comparison.setting).metrics
     return next(metric for metric in metrics if metric.name == comparison.metric)
 
 
 def cells(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> tuple[MetricCell, ...]:
-    """The cells of one metric in a setting, in the order of the plan's arms."""
+    """Return the cell of each arm for one metric in a setting, in the order of the plan's arms."""
     return analysis.cells_of(setting, metric.name)
 
 
 def own_cells(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> tuple[MetricCell, ...]:
-    """The cells of the arms that are compared: without direct, the anchor, and twins."""
+    """Return the cells of the arms that are compared: without direct, the anchor, and the repeats of A/A pairs."""
     besides = {analysis.reference, anchor_of(analysis.results.plan.arms)}
     return tuple(
         cell
@@ -83,7 +86,7 @@ def own_cells(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> tupl
 
 
 def place(analysis: Analysis, setting: Scenario, metric: MetricInfo, arm: str) -> RankRange | None:
-    """The arm's range of ranks; None if nothing is ranked, or if the arm is not."""
+    """Return the range of the arm's ranks; None if the metric is not ranked in that setting, or the arm is not."""
     for ranking in analysis.rankings:
         if (ranking.setting, ranking.metric) == (setting, metric.name):
             return next((found for found in ranking.places if found.arm == arm), None)
@@ -91,16 +94,17 @@ def place(analysis: Analysis, setting: Scenario, metric: MetricInfo, arm: str) -
 
 
 def twin_of(analysis: Analysis, arm: str) -> str | None:
+    """Return the name of the arm that this one repeats for an A/A test; None if it repeats none."""
     return next((info.same_as for info in analysis.results.plan.arms if info.name == arm), None)
 
 
 def label(analysis: Analysis, arm: str) -> str:
-    """An arm's name, with a mark if it is another arm's twin."""
+    """Return an arm's name, followed by ` (A/A)` if it repeats another arm."""
     return f"{arm} (A/A)" if twin_of(analysis, arm) is not None else arm
 
 
 def placed_tunnels(analysis: Analysis) -> str:
-    """Which arms are cascades, and of which kind, and which run on gateways, in sentences; "" if none does."""
+    """Return sentences on which arms are cascades, and of which kind, and which run on gateways; "" if none does."""
     kinds = {"series": "a tunnel on each link", "nested": "each tunnel inside the one before"}
     found = [
         f"{kind} ({words}): {', '.join(arms)}"
@@ -114,11 +118,11 @@ def placed_tunnels(analysis: Analysis) -> str:
 
 
 Series = dict[str, dict[int, list[tuple[float, float]]]]
-"""By arm and block: (seconds since the window began, value)."""
+"""By arm and block: points (seconds since the window began, value in the metric's unit)."""
 
 
 def series(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Series:
-    """The values over time of one metric, of trials that are not void for it; arms without any are left out."""
+    """Return one metric's values over time, of trials whose value of it may be used; arms without any are left out."""
     found: Series = {}
     for row in analysis.trials:
         if usable(row, metric) and (row.profile, row.topology, row.workload) == (
@@ -133,7 +137,7 @@ def series(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Series:
 
 
 def quantile(ordered: Sequence[float], q: float) -> float:
-    """The q-quantile of sorted values, between neighbours in proportion (Hyndman and Fan's type 7)."""
+    """Return the q-quantile (0 <= q <= 1) of at least one sorted value, interpolated (Hyndman and Fan's type 7)."""
     at = q * (len(ordered) - 1)
     low = int(at)
     high = min(low + 1, len(ordered) - 1)

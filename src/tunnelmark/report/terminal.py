@@ -1,4 +1,4 @@
-"""Writes the report for a terminal: the answer, a row for each arm, what makes it believable; rest on request."""
+"""Writes the report for a terminal: answers, a row for each arm, what makes them believable; the rest on request."""
 
 from __future__ import annotations
 
@@ -60,9 +60,10 @@ _PATHS = {"direct": "green", "relayed": "yellow", "both": "yellow", "none": "red
 
 
 def render(analysis: Analysis, shown: Collection[str] = ()) -> RenderableType:
-    """The report, with the parts of `on_request` that are named in `shown`; it reads well from 80 columns on.
+    """Return the report, with the parts of `on_request` that `shown` names; it fits terminals of 80 columns and more.
 
-    The answer comes first, then the results, then what is needed to believe them: gates, cautions, grades.
+    The answer comes first, then the results, then what is needed to believe them: gates, cautions, grades. Raises
+    UnknownName if `shown` names a part that does not exist.
     """
     plan = analysis.results.plan
     parts: list[RenderableType] = [Text(plan.title, style="bold")]
@@ -92,7 +93,7 @@ def render(analysis: Analysis, shown: Collection[str] = ()) -> RenderableType:
 
 
 def _repetition(analysis: Analysis) -> list[RenderableType]:
-    """How the run repeats its source, how many claims have which verdict, and what differs; empty if none."""
+    """Say how the run repeats its source, how many claims have which verdict, and what differs; [] without a source."""
     if (found := of_run(analysis)) is None:
         return []
     repeats = repetition.repetition(analysis, found)
@@ -111,7 +112,10 @@ def _repetition(analysis: Analysis) -> list[RenderableType]:
 
 
 def _answers(analysis: Analysis, first: Collection[str], below: Collection[str]) -> list[RenderableType]:
-    """For each condition and metric, which arm is best, or that there is no answer; and that cautions are below."""
+    """Say for each condition and metric which arm is best; and how many failed gates and cautions follow below.
+
+    `first`: the cautions that are shown before that. `below`: those that follow the tables.
+    """
     parts: list[RenderableType] = []
     parts += [Text(text, style="yellow") for text in first]
     for condition in answers.answers(analysis):
@@ -127,7 +131,7 @@ def _answers(analysis: Analysis, first: Collection[str], below: Collection[str])
 
 
 def _cautions(analysis: Analysis) -> tuple[list[str], list[str]]:
-    """The cautions that say why nothing is ranked, and all the others."""
+    """Return two lists: the cautions that say why nothing is ranked, and all the others."""
     why, all_of_them = answers.unranked(analysis), cautions(analysis)
     first = [text for text in all_of_them if why and why in text]
     return first, [text for text in all_of_them if text not in first]
@@ -135,13 +139,16 @@ def _cautions(analysis: Analysis) -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True)
 class OutcomeRow:
-    """Every arm by every primary metric of some settings, split into several tables if the terminal is narrow."""
+    """The results of some settings, for a terminal: a row for each arm, a column for each primary metric.
+
+    If the terminal is narrow, the columns are split into several tables.
+    """
 
     analysis: Analysis
     settings: tuple[Scenario, ...]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the tables; each has about the same number of columns."""
+        """Yield the tables, with "" between two of them; each has about the same number of columns."""
         columns = [
             (setting, metric) for setting in self.settings for metric in queries.primary_metrics(self.analysis, setting)
         ]
@@ -163,7 +170,7 @@ def _table(
     *,
     successes: bool,
 ) -> Table:
-    """One table; with `successes` it also has how many trials succeeded, and the time to the first packet."""
+    """Return one table; with `successes` it also has how many trials succeeded, and the time to the first packet."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
     table.add_column("arm", no_wrap=True)
     if successes:
@@ -257,7 +264,7 @@ def _legend(analysis: Analysis) -> Text:
 
 
 def _grades(analysis: Analysis) -> list[RenderableType]:
-    """What the results are worth, and the metrics for which good trials alone give another answer."""
+    """Say what the results are worth, and for which metrics good trials alone give another answer."""
     parts: list[RenderableType] = [Text(graded.summary(analysis))]
     for one in graded.alone(analysis):
         if one.differs:

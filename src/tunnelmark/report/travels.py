@@ -1,4 +1,4 @@
-"""Says what a cell means on another machine: multiples of the anchor, shares of direct, added time; bounds; CPU."""
+"""Says what results mean on other machines: multiples of the anchor, shares of direct, added time, limits, CPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, overview, placed, titles
 
 APART = "≠"
-"""Marks a ratio whose two sides are bound by different things."""
+"""Marks a ratio of two arms that different things limited, such as the processor and the link."""
 
 _APART_EXPLAINED = f"{APART}: the two sides of that ratio are bound by different things, so it will be another on a faster or slower machine."
 
@@ -42,9 +42,10 @@ class TravelTable:
 
 
 def tables(analysis: Analysis) -> tuple[TravelTable, ...]:
-    """A table for each metric that says how much data passed, how long that took, or what a delay is.
+    """Return a table for each setting and primary metric for which it says more than the table of all arms.
 
-    A delay has no table if the table of all arms already says all of it, which is what the arm adds to direct's.
+    It does if it is known what limited an arm, if there is a multiple of the anchor, or if the metric is a delay that
+    is compared by ratios, so that the added time is new. () if the study has no anchor and no trial was watched.
     """
     by: dict[tuple[Scenario, str], list[Headline]] = {}
     for one in headlines(analysis):
@@ -69,7 +70,7 @@ def _table(analysis: Analysis, each: Sequence[Headline]) -> TravelTable:
 
 
 def explained(analysis: Analysis) -> str:
-    """Explain the columns, in a few sentences."""
+    """Explain the columns `HEAD` in a few sentences."""
     anchor, direct = anchor_of(analysis.results.plan.arms), analysis.reference or "direct"
     said = [f"Delays are what they add to {direct}'s."]
     if overview.has_intervals(analysis):
@@ -95,7 +96,7 @@ def explained(analysis: Analysis) -> str:
 
 
 def signs(analysis: Analysis, texts: Sequence[str]) -> tuple[str, ...]:
-    """A sentence on each sign that occurs in these texts."""
+    """Return a sentence on each sign in these texts: `≠`, and `×` with the anchor's name; () if there are none."""
     anchor, whole = anchor_of(analysis.results.plan.arms), " ".join(texts)
     said = [_APART_EXPLAINED] if APART in whole else []
     return (*said, _multiple(anchor)) if anchor is not None and "×" in whole and anchor in whole else tuple(said)
@@ -106,7 +107,7 @@ def _multiple(anchor: str) -> str:
 
 
 def mark(said: str) -> str:
-    """The mark of a ratio if its two sides are bound by different things (`said` names them), else ""."""
+    """Return ` ≠`, to be put after a ratio, if `said` names different limits of its two arms; "" if `said` is ""."""
     return f" {APART}" if said else ""
 
 
@@ -143,7 +144,7 @@ def _bound(bound: Bottleneck) -> str:
 
 
 def _said(analysis: Analysis, each: Sequence[Headline]) -> tuple[str, ...]:
-    """A sentence for each pair of different bounds of a ratio's two sides, with the arms that have it."""
+    """Return a sentence for each two different limits of a ratio's two arms, with the arms for which it is true."""
     arms: dict[str, list[str]] = {}
     for one in each:
         for text in (one.apart, one.multiple.apart if one.multiple and one.first == "anchor" else ""):
@@ -153,7 +154,7 @@ def _said(analysis: Analysis, each: Sequence[Headline]) -> tuple[str, ...]:
 
 
 def times(estimate: float, interval: Interval | None) -> str:
-    """A multiple with its interval: `0.43× [0.41–0.45]`."""
+    """Return a multiple with its interval: `0.43× [0.41–0.45]`; without an interval only `0.43×`."""
     return f"{_two(estimate)}×" + (f" [{_two(interval.low)}–{_two(interval.high)}]" if interval else "")
 
 
@@ -169,10 +170,10 @@ def _cpu(one: Headline) -> str:
 
 
 def _two(value: float) -> str:
-    """The value with two digits after the point; below 0.1 and from 10 on, with three significant digits."""
+    """Return the value with two digits after the point; below 0.1 and from 10 on, as `formatting.number` does."""
     return formatting.number(value) if value < 0.1 or value >= 10 else f"{value:.2f}"
 
 
 def titled(analysis: Analysis, table: TravelTable) -> str:
-    """The heading of a table: its metric and setting."""
+    """Return the heading of a table: its metric and setting."""
     return titles.heading(analysis, table.setting, table.metric)
