@@ -59,9 +59,8 @@ def tables(analysis: Analysis) -> tuple[TravelTable, ...]:
 
 def _table(analysis: Analysis, each: Sequence[Headline]) -> TravelTable:
     columns = dict(zip(HEAD, zip(*(_row(analysis, one) for one in each), strict=True), strict=True))
-    if not any(
-        columns["on another machine"]
-    ):  # no arm is given as a multiple, so both columns hold its share of direct
+    if not any(columns["on another machine"]):
+        # No arm is given as a multiple, so both columns of results hold its share of direct.
         del columns["on another machine"]
         if all(one.first in ("direct", "plain") for one in each) and any(columns["against direct"]):
             del columns["result"]
