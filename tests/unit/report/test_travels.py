@@ -31,26 +31,27 @@ def on_a_terminal(found: Analysis, *shown: str) -> str:
     return stream.getvalue()
 
 
-def row(found: Analysis, arm: str, metric: str) -> tuple[str, ...]:
+def row(found: Analysis, arm: str, metric: str) -> dict[str, str]:
     table = next(one for one in travels.tables(found) if one.metric.name == metric)
-    return next(each for each in table.rows if each[0] == arm)
+    return next(dict(zip(table.head, each, strict=True)) for each in table.rows if each[0] == arm)
 
 
 def test_a_row_says_first_what_travels() -> None:
-    _, first, machine, share, what, _ = row(bound(), "tinc", "goodput")
-    assert first.startswith("0.40×")
-    assert first.endswith("anchor-chacha20")
-    assert machine.endswith("× (prediction)")
-    assert share == MARKED
-    assert what == "the sender's core"
+    found = row(bound(), "tinc", "goodput")
+    assert tuple(found) == travels.HEAD
+    assert found["result"].startswith("0.40×")
+    assert found["result"].endswith("anchor-chacha20")
+    assert found["on another machine"].endswith("× (prediction)")
+    assert found["against direct"] == MARKED
+    assert found["bound by"] == "the sender's core"
 
 
 def test_a_row_of_a_delay_says_what_it_adds() -> None:
-    _, first, machine, share, _, _ = row(bound(), "tinc", "rtt_p50")
-    assert first.startswith("+")
-    assert "µs" in first
-    assert machine == ""
-    assert "×" in share
+    found = row(bound(), "tinc", "rtt_p50")
+    assert found["result"].startswith("+")
+    assert "µs" in found["result"]
+    assert "on another machine" not in found
+    assert "×" in found["against direct"]
 
 
 def test_every_report_says_so() -> None:
@@ -99,7 +100,7 @@ def test_a_cell_whose_trials_were_bound_by_different_things_says_how_many() -> N
         replace(one, limits={**one.limits, "core_source": 0.5}) if (one.arm, one.block) == ("tinc", 1) else one
         for one in analysis.results.trials
     )
-    assert row(judge(replace(results, trials=rows)), "tinc", "goodput")[4] == "the sender's core (4 of 5)"
+    assert row(judge(replace(results, trials=rows)), "tinc", "goodput")["bound by"] == "the sender's core (4 of 5 trials)"
 
 
 def test_a_cell_of_which_no_bound_holds_for_most_trials_says_which_there_were() -> None:
@@ -109,5 +110,16 @@ def test_a_cell_of_which_no_bound_holds_for_most_trials_says_which_there_were() 
         replace(one, limits={**one.limits, **other.get(one.block, {})}) if one.arm == "tinc" else one
         for one in bound().results.trials
     )
-    said = row(judge(replace(results, trials=rows)), "tinc", "goodput")[4]
+    said = row(judge(replace(results, trials=rows)), "tinc", "goodput")["bound by"]
     assert said == "it differs from trial to trial: loss 1, sender's core 2, unknown 2"
+
+
+def test_losses_in_two_places_are_told_with_their_shares_and_columns_that_say_nothing_are_left_out() -> None:
+    found = bound()
+    lost = {"the link, as its profile says": 0.52, VPN_BUFFER: 0.48}
+    losing = Bottleneck("loss", "the link, as its profile says, and the VPN's receive buffer", "", 4, 5, lost)
+    said = row(replace(found, bound_by=dict.fromkeys(found.bound_by, losing)), "tinc", "goodput")
+    assert said["bound by"].replace("\N{NO-BREAK SPACE}", " ") == (
+        "loss: 52 % the link, as its profile says; 48 % the VPN's receive buffer (4 of 5 trials)"
+    )
+    assert "result" not in said and "on another machine" not in said
