@@ -18,7 +18,7 @@ EXPLAINED = (
     "with the interval that signs give."
 )
 
-_NAMED = 3  # of the arms that are behind, as many are named in the sentence; the table has all
+_NAMED = 4  # of the arms that are behind, as many are named in the sentence; the table has all
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,10 @@ def titled(analysis: Analysis, table: PairTable) -> str:
 
 
 def lead(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
-    """Say how the arm with the most favourable estimate compares with the next ones; "" if all arms are in `front`."""
+    """Say how the arm with the most favourable estimate compares with the next ones that it is not equal to.
+
+    "" if all arms are in `front`.
+    """
     arms = _in_order(analysis, ranking)
     if len(front) == len(arms):
         return ""
@@ -71,12 +74,10 @@ def lead(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
     pairs = _pairs(analysis, ranking)
     metric = analysis.cell(first, ranking.setting, ranking.metric).metric
     of = "" if metric.compare == "ratio" else "against "
-    said = [
-        f"{text.removesuffix(' (median)')} {of}{other}"
-        for other in others
-        if (text := _size(metric, pairs.get((first, other))))
-    ]
-    more = f", and {len(said) - _NAMED} more in the table" if len(said) > _NAMED else ""
+    apart = [(other, pair) for other in others if (pair := pairs.get((first, other))) is not None and not pair.equal]
+    sizes = [(other, _size(metric, pair).removesuffix(" (median)")) for other, pair in apart]
+    said = [f"{size} {of}{other}" for other, size in sizes if size]
+    more = f" ({len(said) - _NAMED} more in the table)" if len(said) > _NAMED else ""
     return f"compared directly, {first} is {formatting.listed(said[:_NAMED])}{more}" if said else ""
 
 
