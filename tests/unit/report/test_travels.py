@@ -100,7 +100,9 @@ def test_a_cell_whose_trials_were_bound_by_different_things_says_how_many() -> N
         replace(one, limits={**one.limits, "core_source": 0.5}) if (one.arm, one.block) == ("tinc", 1) else one
         for one in analysis.results.trials
     )
-    assert row(judge(replace(results, trials=rows)), "tinc", "goodput")["bound by"] == "the sender's core (4 of 5 trials)"
+    assert (
+        row(judge(replace(results, trials=rows)), "tinc", "goodput")["bound by"] == "the sender's core (4 of 5 trials)"
+    )
 
 
 def test_a_cell_of_which_no_bound_holds_for_most_trials_says_which_there_were() -> None:
