@@ -133,8 +133,8 @@ def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> tup
     if len(ranking.places) == 1:
         return named, ": "
     if len(front) == 1:
-        ahead = len(ranking.places) - ranking.places[0].last
-        whom = f"all {ahead} others" if ahead == len(after) else f"{ahead} of {len(after)} others"
+        count = len(ranking.places) - ranking.places[0].last
+        whom = f"all {count} others" if count == len(after) else f"{count} of {len(after)} others"
         return named, f" is best, ahead of {after[0] if len(after) == 1 else whom}: "
     pairs = [one for one in analysis.pairs if (one.setting, one.metric) == (ranking.setting, ranking.metric)]
     among = [one for one in pairs if one.arm in front and one.against in front]
