@@ -1,4 +1,4 @@
-"""Recomputes printed values from raw data: do they agree to the printed digit, and if not, what else gives them?"""
+"""Recomputes printed values from raw data: whether they agree to the printed digit, and if not, what else gives them."""
 
 from __future__ import annotations
 
