@@ -1,7 +1,7 @@
 """The A/A judgement: an arm measured twice under two names (twins) must not differ from itself.
 
 Usual methods often find a difference between identical systems (Abedi and Brecht, "Conducting Repeatable Experiments in
-Highly Variable Cloud Computing Environments", ICPE 2017: by 38 %). So every study tries this before anything else.
+Highly Variable Cloud Computing Environments", ICPE 2017: by 38 %). So every study makes this judgement first.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ def judge_twins(
     """Return the A/A judgement: compare each arm that has `same_as` with the arm of that name, by every primary metric.
 
     Twins differ if the corrected test says so and the difference is more than negligible (`margins.negligible`).
+    `metrics`: all metrics by "workload/metric". `finished`: whether the run has ended; the explanation depends on it.
     """
     level = level_of(plan.enough)
     family = [
@@ -46,11 +47,11 @@ def judge_twins(
 
 
 def noise(same: AAResult, setting: Scenario, metric: MetricInfo) -> float:
-    """Return the smallest effect that counts in this setting: not negligible, and more than any twins could show.
+    """Return the threshold beyond which an effect by this metric counts in this setting.
 
-    It is a ratio above 1 or a difference, the largest over all pairs of twins, those of a VPN and those of direct. The
-    link limits direct, which hardly scatters; the processor limits a VPN. So the noise of one says nothing about the
-    other.
+    It is a ratio above 1 or a difference: the largest effect that is negligible, or that any pair of twins (of a VPN or
+    of direct) could show there. The link limits direct, which hardly scatters; the processor limits a VPN. So the noise
+    of one says nothing about the other.
     """
     seen = [
         pair.noise
@@ -67,9 +68,10 @@ def _twins(pair: Comparison, metric: MetricInfo) -> AAPair:
 
 
 def seen(pair: Comparison, metric: MetricInfo) -> float | None:
-    """Return the smallest effect that twins could have shown: the larger of their estimate and half their interval.
+    """Return the smallest effect that twins could have shown.
 
-    It is a ratio above 1 or a difference; None if either is missing, or if a side of a ratio is zero in some block.
+    It is the larger of their estimate and half their interval's width, as a ratio above 1 or a difference. None if
+    there is no estimate or no interval, or if a side of a ratio is zero in some block.
     """
     if pair.estimate is None or pair.interval is None or pair.doubt == "zeros":
         return None

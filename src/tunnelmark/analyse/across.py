@@ -3,11 +3,11 @@
 A condition is a profile on a topology. Inside a block, an arm's value in a condition is divided by its value in the
 study's first condition: this is what the arm *keeps* (a difference, if the metric declares one). What it keeps is then
 divided by what direct keeps. This ratio of ratios says whether a condition hurts a VPN more than the bare link. Both
-are effects like any others, one from each block, so they have the intervals, tests and verdicts of `pairing`. What a
-block shares cancels in both, and what a condition does to all arms cancels in the second. A ratio of ratios compares
-two estimates directly, as "significant here and not there" does not (A. Gelman and H. Stern, "The Difference Between
-'Significant' and 'Not Significant' is not Itself Statistically Significant", The American Statistician 60(4), 2006,
-pp. 328-331).
+are effects like any others, one from each block, so they have the intervals, tests and verdicts of `pairing`. What all
+trials of a block share cancels in both effects, and what a condition does to all arms cancels in the second. A ratio of
+ratios compares two estimates directly, as "significant here and not there" does not (A. Gelman and H. Stern, "The
+Difference Between 'Significant' and 'Not Significant' is not Itself Statistically Significant", The American
+Statistician 60(4), 2006, pp. 328-331).
 
 All ratios of ratios across conditions are one family after Holm, and all across workloads are another. Both are apart
 from the family of comparisons within conditions. A twin of direct is in neither: twins are judged by themselves.
@@ -33,8 +33,9 @@ class Kept:
 
     `kept`: the arm in `setting` compared with itself in `base`; it is not judged. `over_direct`: what the arm keeps,
     compared with what the reference keeps in the same block; None for the reference itself. `verdict` is on
-    `over_direct`: *better* keeps more (of a delay: adds less) than the reference. `failed`, `void`, `empty`: how many
-    of the blocks that ran in both have no effect because the arm failed, the laboratory spoilt it, or `base` is zero.
+    `over_direct`: *better* means that the arm keeps more than the reference does (of a delay: that less is added to
+    it). `failed`, `void`, `empty`: the number of blocks that ran in both settings and have no effect, because a trial
+    failed, because the laboratory spoilt one, or because the value in `base` is zero.
     """
 
     arm: str
@@ -59,13 +60,16 @@ class _Question:
 
 
 def conditions(analysis: Analysis, workload: str) -> tuple[Scenario, ...]:
-    """Return the settings of a workload (its conditions), in the order of the plan; () if it is `traversal`."""
+    """Return the settings of a workload (its conditions), in the order of the plan; () for `traversal`."""
     asked = {use.name for use in analysis.results.plan.workloads if use.workload == TRAVERSAL}
     return tuple(one for one in analysis.settings() if one.workload == workload and workload not in asked)
 
 
 def across_conditions(analysis: Analysis) -> tuple[Kept, ...]:
-    """Compare each arm in every further condition with itself in the first, by each primary metric; () without one."""
+    """Compare each arm in every further condition with itself in the study's first one, by each primary metric.
+
+    Return () if no workload with a primary metric has a second condition.
+    """
     questions = []
     for use in analysis.results.plan.workloads:
         settings = conditions(analysis, use.name)
@@ -77,8 +81,9 @@ def across_conditions(analysis: Analysis) -> tuple[Kept, ...]:
 def across_workloads(analysis: Analysis) -> tuple[Kept, ...]:
     """Compare every arm in a workload with itself in the first earlier workload that has the same primary metric.
 
-    Both are in the same condition. Metrics are the same if name, unit, better direction and kind of effect (ratio or
-    difference) are: such as goodput of a ring over goodput of one stream.
+    Both values are of the same condition. Metrics count as the same if they agree in name, unit, better direction and
+    kind of effect (ratio or difference), such as the goodput of a ring and that of one stream. Return () if no two
+    workloads have the same primary metric.
     """
     questions = []
     uses = analysis.results.plan.workloads

@@ -33,10 +33,10 @@ from tunnelmark.analyse.wall_time import disturbances, wall_time
 from tunnelmark.record.results import MetricInfo, PlanInfo, Results, TrialRow
 
 DIRECT = "direct"
-"""The name for no VPN; the first arm with it is the reference of every ratio."""
+"""The `vpn` of an arm that uses no VPN; the first such arm is the reference of every ratio."""
 
 ANCHOR = "anchor"
-"""The VPN that is our own yardstick (`vpns.anchor`): it is compared with direct alone, and not ranked."""
+"""The `vpn` of an anchor, our own tunnel (`vpns.anchor`): it is compared with direct alone, and not ranked."""
 
 
 def judge(results: Results) -> Analysis:
@@ -143,10 +143,11 @@ def _pairs(
 
 
 def asked(plan: PlanInfo, reference: str | None, *, primary: bool) -> list[tuple[str, str]]:
-    """Return the pairs of arms that are compared by primary metrics, or by the others (`primary=False`).
+    """Return the pairs of arms that are compared by primary metrics, or by all other metrics (`primary=False`).
 
     Every arm is compared with direct, but by a primary metric direct's twins are left to the A/A judgement. By a
-    primary metric every two of the other arms are compared, too, without twins and the anchor.
+    primary metric every two of the other arms are compared, too, except for twins and the anchor. `reference`: the name
+    of direct; if it is None, no arm is compared with direct.
     """
     others = [arm for arm in plan.arms if reference is not None and arm.name != reference]
     to_direct = [(arm.name, str(reference)) for arm in others if not (primary and arm.same_as == reference)]

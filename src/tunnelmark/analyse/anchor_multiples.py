@@ -30,7 +30,8 @@ from tunnelmark.analyse.model import Analysis, Bottleneck, Interval, MetricCell,
 from tunnelmark.record.results import ArmInfo, MetricInfo
 
 First = Literal["anchor", "direct", "added", "plain"]
-"""`anchor`: a multiple of it. `direct`: a share of direct. `added`: time beyond direct's. `plain`: only the value itself."""
+"""Which figure comes first in a headline. `anchor`: the multiple of the anchor. `direct`: the share of direct.
+`added`: the time by which a delay exceeds direct's. `plain`: only the value itself."""
 
 DELAYS = frozenset({"s", "ms", "us"})
 
@@ -69,7 +70,9 @@ class Headline:
     """The headline of a cell, with its bottleneck (`bound`).
 
     `first`: which figure comes first. `apart`: says that different things limit the arm and direct, so that their ratio
-    measures the machine; else "". `cpu`: the source's and the target's CPU seconds per gigabyte, None if not watched.
+    measures the machine; else "". `multiple`: the multiple of the anchor; None if the metric is not one of transfers,
+    for the anchor itself, and without an anchor. `added`: None if the metric is not a delay, and for direct itself.
+    `cpu`: the CPU seconds per gigabyte of the source and of the target, each None if it was not watched.
     """
 
     arm: str
@@ -84,7 +87,10 @@ class Headline:
 
 
 def anchor_of(arms: Sequence[ArmInfo]) -> str | None:
-    """Return the name of the anchor of which others are multiples: the first that encrypts, else the first, or None."""
+    """Return the name of the anchor with which arms are compared: the first that encrypts, else the first anchor.
+
+    None if the study has no anchor.
+    """
     found = [arm for arm in arms if arm.vpn == ANCHOR and arm.same_as is None]
     ciphered = [arm for arm in found if arm.options.get("cipher", "none") != "none"]
     return next((arm.name for arm in [*ciphered, *found]), None)

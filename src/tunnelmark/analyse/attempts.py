@@ -14,7 +14,8 @@ from tunnelmark.record.results import MetricInfo, TrialRow
 def chosen(rows: Iterable[TrialRow]) -> tuple[TrialRow, ...]:
     """Return one attempt of each trial, in the order in which trials first occur.
 
-    It is the first that is not void and lacks nothing that was asked; else the first that is not void; else the last.
+    It is the first attempt that is not void and of which no primary metric is void; else the first that is not void;
+    else the last.
     """
     by_trial: dict[str, list[TrialRow]] = {}
     for row in rows:
@@ -44,7 +45,10 @@ def causes_of(row: TrialRow) -> tuple[str, ...]:
 
 
 def grade_for(row: TrialRow, metric: MetricInfo) -> Grade:
-    """Return the grade of a result for one metric, because metrics react differently to a disturbance (`feels`)."""
+    """Return the grade of an attempt's value of one metric; "void" if the attempt has no result.
+
+    Metrics react differently to a disturbance, which each says by its `feels`.
+    """
     if row.grade is None:
         return grade_of(row) or "void"
     return row.grades.get(metric.feels, "good")

@@ -28,8 +28,8 @@ COUNTS = (3, 5, 8, 12, 20, 40)
 class BlockSpread:
     """The standard deviation of an arm's effects against direct over blocks: of log ratios, or in the metric's unit.
 
-    `twins`: the same for the pair of twins that scatters most; smaller differences than chance shows between twins do
-    not count. It is 0 without twins.
+    `twins`: the same deviation of the effects between twins, for the pair that scatters most; 0 without twins. A
+    difference that chance would show between such twins does not count.
     """
 
     arm: str
@@ -51,9 +51,10 @@ class Seen:
 class Split:
     """The length of a metric's trials with which time is spent best.
 
-    `own`: the share of the variance between blocks that is the trials' own noise, which longer trials reduce. `window`:
-    the measured seconds of a trial. `overhead`: the further seconds that a trial costs. `best`: the best window in
-    seconds; None if longer is always better. `time`: the share of the time that then gives the same interval.
+    `own`: the share (0 to 1) of the variance between blocks that is the trials' own noise, which longer trials reduce.
+    `window`: the measured seconds of a trial. `overhead`: the further seconds that a trial costs. `best`: the best
+    window in seconds; None if longer is always better. `time`: the time in which trials with the best window would give
+    the same interval, as a share of the time with the present window.
     """
 
     setting: Scenario
@@ -86,7 +87,7 @@ def _primary(plan: PlanInfo) -> Iterator[tuple[Scenario, MetricInfo]]:
 
 
 def stated(plan: PlanInfo, reference: str | None, sd: float) -> tuple[BlockSpread, ...]:
-    """Return the spread of each arm, setting and primary ratio of a study as if it were `sd` everywhere (0.1: 10 %)."""
+    """Return a spread of `sd` (0.1: 10 %) for each arm, setting and primary metric that is compared by a ratio."""
     arms = _contenders(plan, reference)
     # A VPN's two twins scatter against each other by the square root of two times its scatter against a quiet direct.
     twins = sqrt(2) * log(1 + sd) if any(arm.same_as in {one.name for one in arms} for arm in plan.arms) else 0.0
@@ -102,7 +103,7 @@ def stated(plan: PlanInfo, reference: str | None, sd: float) -> tuple[BlockSprea
 def measured(analysis: Analysis) -> tuple[BlockSpread, ...]:
     """Return the spread of each arm, setting and primary metric in an earlier run.
 
-    Those with a zero in a ratio, or with fewer than `intervals.MIN_BLOCKS` blocks, are left out.
+    Comparisons with a zero in a ratio, or with fewer than `intervals.MIN_BLOCKS` blocks, are left out.
     """
     arms = {arm.name for arm in _contenders(analysis.results.plan, analysis.reference)}
     found = []
@@ -134,10 +135,10 @@ def splits(analysis: Analysis, block_seconds: float) -> tuple[Split, ...]:
     """Return how to divide time between blocks and longer trials, for each metric with values over time, in plan order.
 
     A trial's own noise is estimated from the difference of its two halves: the variance of a whole trial is a quarter
-    of that of this difference, however values are correlated within the halves. Longer trials do not reduce the rest of
-    the variance between blocks. The best length balances both against the overhead of a trial (W. G. Cochran, "Sampling
-    Techniques", 3rd edition, 1977, 10.6: the optimum of a sample in two stages). It uses the median share over arms.
-    `block_seconds`: how many seconds one block takes.
+    of that of this difference, however values are correlated within the halves. Longer trials do not reduce the other
+    part of the variance between blocks. The best length balances both parts against the overhead of a trial (W. G.
+    Cochran, "Sampling Techniques", 3rd edition, 1977, 10.6: the optimum of a sample in two stages). The share of noise
+    that is used is the median over arms. `block_seconds`: how many seconds one block takes.
     """
     plan = analysis.results.plan
     trials = max(len(plan.trials) // max(plan.blocks, 1), 1)

@@ -38,16 +38,16 @@ FULL = 0.97
 """From this share of the link's rate on, counted in Ethernet frames as the shaper counts them, the link is full."""
 
 OVERFLOWED = 0.5
-"""The link was the limit if its queue dropped at least so many packets for each that left, however busy the cores were.
+"""The link was the limit if its queue dropped at least this many packets for each packet that left the sender.
 
-At least a third of what came to the queue then found no room, so a sender that is slower by a third would have got the
-same through. A flood keeps its core busy, whether its packets arrive or not."""
+How busy the cores were does not matter then: at least a third of what came to the queue found no room, so a sender that
+is slower by a third would have got the same through. A flood keeps its core busy, whether its packets arrive or not."""
 
 WINDOW = 0.5
 """A window or buffer is the limit if TCP waited for it in at least this share of the time with something to send."""
 
 STARVED = 0.9
-"""Below this share of the time with something to send, the program was the limit."""
+"""If TCP had something to send in less than this share of the time, the program was the limit."""
 
 BUSY = 0.5
 """Losses limit only a TCP connection that had something to send for at least this share of the time.
@@ -69,7 +69,9 @@ By Mathis et al. ("The macroscopic behavior of the TCP congestion avoidance algo
 slower by the square root of its losses: without a quarter of them it is faster by 15 %."""
 
 LOST_INSIDE = 1e-3
-"""The same share for packets that no drop counter explains: some are still on their way when they are counted."""
+"""`LOST` for packets that are missing and that no drop counter has.
+
+It is a larger share, because some packets are still on their way when they are counted."""
 
 MERGED = 1.05
 """Packets that arrive this many times larger than sent were merged; wireguard-go has merged datagrams since 2024."""
@@ -98,8 +100,8 @@ With more, they are of super-packets, or the packets were fragmented."""
 def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None, back: int | None = None) -> Bottleneck | None:
     """Return what limited a trial; None if it has no result, or if the collector did not watch it.
 
-    `rate`: the link's rate in bit/s; None if it is not shaped. `back`: the rate of the opposite direction, if it is
-    another.
+    `rate`: the link's rate in bit/s; None if it is not shaped. `back`: the rate of the opposite direction in bit/s;
+    None if it is `rate`, too.
     """
     limits = row.limits
     if row.outcome != "ok" or not limits:
@@ -225,11 +227,11 @@ def _cores(limits: Mapping[str, float], sender: str, ends: Iterable[str], other:
 
 
 def without_rest(limits: Mapping[str, float], end: str, other: float) -> float:
-    """Return the share of the time (0 to 1) in which the core of an end was busy, without that of other work.
+    """Return the share of the time (0 to 1) in which the core of an end was busy, less what other work used of it.
 
     `limits`: what was counted in the trial. `end`: `source` or `target`. `other`: the cores that other work used.
     `other` is not subtracted if the node itself used the core for at least `MOSTLY` of the time, or used it or waited
-    for it for at least `CORE` of the time. A subtraction never leaves less than the own use.
+    for it for at least `CORE` of the time. At least the share that the node itself used is left.
     """
     own, waited, core = (limits.get(f"{what}_{end}", 0.0) for what in ("used", "waited", "core"))
     return core if own >= MOSTLY or own + waited >= CORE else max(own, core - other)
@@ -317,9 +319,9 @@ def bound_by(plan: PlanInfo, trials: Iterable[TrialRow]) -> Mapping[tuple[str, S
 
 
 def bound_of(analysis: Analysis, arm: str | None, setting: Scenario, metric: MetricInfo) -> Bottleneck | None:
-    """Return what limited an arm, if the metric depends on it: how much was transferred, or how long that took.
+    """Return what limited an arm, if the metric says how much was transferred or how long that took.
 
-    None for other metrics, without an arm, or if its trials were not watched.
+    None for other metrics, if `arm` is None, or if the arm's trials were not watched.
     """
     if arm is None or metric.feels != "transfer" or metric.compare != "ratio":
         return None

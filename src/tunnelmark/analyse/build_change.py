@@ -35,7 +35,8 @@ BuildOutcome = Literal["slower", "faster", "no change", "undecided"]
 PRIOR = 1.0
 """The mixture's variance of the effect, as a multiple of the variance of one block's log ratio: a unit of information.
 
-The interval is narrowest for effects of this size. For values from 0.5 to 2, it differs by 2 % after 16 blocks."""
+The interval is narrowest for effects of this size. Other values from 0.5 to 2 change its width by 2 % after 16
+blocks."""
 
 SEEN = 1.2815515655446004
 """The normal distribution's 90 % quantile: blocks are enough for a change if they show it nine times in ten."""
@@ -54,8 +55,8 @@ class BuildChange:
     `interval`: it holds after every block at once. `medians`: those of both builds, in the metric's unit; None for a
     build without values. `needed`: with so many blocks of this spread, the stated change would be seen nine times in
     ten; None if it is unknown, or more than `FARTHEST`.
-    `why`: the reason, if it is set aside, fails, or shows no change without a ratio.
-    `bound`: what limited both builds, if it is not the VPN's own work.
+    `why`: the reason for the states "set aside" and "fails", and for "no change" where there is no ratio; else "".
+    `bound`: what limited both builds, if it is not the VPN's own work; else "".
     """
 
     setting: Scenario
@@ -70,9 +71,9 @@ class BuildChange:
     bound: str = ""
 
     def worse_by(self) -> tuple[float, float, float] | None:
-        """Return by what share the second build is worse, and its interval's ends; None without one.
+        """Return by what share the second build is worse, and the two ends of the share's interval.
 
-        Below zero, it is better (-0.03: by 3 %).
+        A share below zero means that it is better (-0.03: by 3 %). None if there is no ratio.
         """
         if self.ratio is None or self.interval is None:
             return None
@@ -124,7 +125,10 @@ def radius(blocks: int, spread: float, level: float) -> float:
 
 
 def needed(blocks: int, spread: float, change: float, level: float) -> int | None:
-    """Return how many blocks would show a change (a log ratio) nine times in ten; None if more than `FARTHEST`."""
+    """Return how many blocks would show a change (a log ratio) nine times in ten; None if more than `FARTHEST`.
+
+    `blocks`: the smallest number that is considered. `spread`, `level`: as in `radius`.
+    """
     for count in range(blocks, FARTHEST + 1):
         if radius(count, spread, level) + SEEN * spread / sqrt(count) <= change:
             return count
@@ -289,7 +293,7 @@ def reason(verdict: BuildVerdict) -> str:
 def more_needed(verdict: BuildVerdict, blocks: int) -> int | None:
     """Return how many more blocks should show the stated change by every open metric, in whole batches.
 
-    None if no metric is open, or if the number is unknown for any of them.
+    `blocks`: how many have run. None if no metric is open, or if the number is unknown for any of them.
     """
     counts = [line.needed for line in verdict.open_lines]
     known = [count for count in counts if count is not None]

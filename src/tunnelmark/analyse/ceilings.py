@@ -8,7 +8,9 @@ from tunnelmark.analyse.model import Capacity, Ceiling, LinkShare, MetricCell
 from tunnelmark.record.results import MetricInfo, PlanInfo
 
 DIRECT_OVERFLOWS = 1.02
-"""Beyond this share of its rate a link is not shaped as it should be: a queue lets out 2 % at most at the start."""
+"""If direct reaches more than this share of a link's rate, the link is not shaped as it should be.
+
+At the start, a queue lets through 2 % more at most."""
 
 AT_LINK = 0.97
 """From this ratio to direct on, an arm is at the link's ceiling too."""
@@ -71,7 +73,7 @@ _TUNNEL = 14 + 8 + 8 + 20
 
 
 def link_shares(plan: PlanInfo, cells: Sequence[MetricCell], reference: str | None) -> tuple[LinkShare, ...]:
-    """Return how well direct fills each link that has a rate, by every primary throughput; () if none has one."""
+    """Return how well direct fills each link that has a rate, by every primary throughput; () if no link has a rate."""
     profiles = {profile.name: profile for profile in plan.profiles}
     uses = {workload.name: workload for workload in plan.workloads}
     shares = []
@@ -103,7 +105,10 @@ def _of_frames(plan: PlanInfo, cells: Sequence[MetricCell], cell: MetricCell) ->
 
 
 def capacities(plan: PlanInfo, cells: Sequence[MetricCell], reference: str | None) -> tuple[Capacity, ...]:
-    """Return what each workload that sends as fast as it can reaches on a bare, unshaped link, by each primary rate."""
+    """Return the most that a workload reaches on the bare, unshaped link, by each primary rate.
+
+    Only workloads that send as fast as they can are taken. () if every profile shapes or impairs the link.
+    """
     free = {profile.name for profile in plan.profiles if profile.rate is None and not profile.impaired}
     greedy = {workload.name for workload in plan.workloads if workload.offered is None and not workload.offered_by}
     return tuple(

@@ -31,7 +31,10 @@ def detectable(additive: Sequence[float], level: float, threshold: float) -> flo
 
 
 def smallest(sd: float, n: int, level: float, threshold: float) -> float:
-    """Return the smallest true effect that `n` blocks with effects of deviation `sd` show in four of five studies."""
+    """Return the smallest true effect that `n` blocks with effects of deviation `sd` show in four of five studies.
+
+    `level`, `threshold`: as in `detectable`.
+    """
     error = sd / sqrt(n)
     return max(_noncentrality(n - 1, level) * error, threshold + _ABOVE * error)
 

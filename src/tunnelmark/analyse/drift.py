@@ -9,8 +9,8 @@ from tunnelmark.record.results import Results, YardstickRow
 MARGIN = 0.25
 """A yardstick has moved when it takes a quarter longer or shorter, and its quartiles before and after lie apart.
 
-Chosen, not measured on a quiet machine: beyond the fifth by which a result may be moved before it is void (`model.grades`). Other
-work moves yardsticks, too: docs/limitations.md says how often.
+The margin is chosen, and was not measured on a quiet machine: it is more than the fifth from which on a change makes a
+result void (`model.grades`). Other work moves yardsticks, too: docs/limitations.md says how often.
 """
 
 
@@ -29,14 +29,20 @@ class MovedYardstick:
 
 
 def ends(results: Results) -> tuple[YardstickRow, YardstickRow] | None:
-    """Return the first yardsticks before the trials and the last after them; None if the run does not have both."""
+    """Return the first measurement of the yardsticks before the trials, and the last one after them.
+
+    None if the run does not have both, in this order.
+    """
     before = next((row for row in results.yardsticks if row.when == "before" and row.lengths), None)
     after = next((row for row in reversed(results.yardsticks) if row.when == "after" and row.lengths), None)
     return None if before is None or after is None or after.started < before.started else (before, after)
 
 
 def moved(results: Results) -> tuple[MovedYardstick, ...]:
-    """Return the yardsticks that say that the machine had changed at the end, most moved first; () if none says so."""
+    """Return the yardsticks that say that the machine had changed at the end, most moved first.
+
+    () if none says so, or if they were not measured both before and after the trials.
+    """
     if (both := ends(results)) is None:
         return ()
     before, after = both

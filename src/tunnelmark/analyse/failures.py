@@ -28,7 +28,7 @@ class FailureGroup:
 
     @property
     def title(self) -> str:
-        """The trial's name; for several attempts, their arms and their number."""
+        """The trial's name; for several attempts, the names of their arms and how many attempts there are."""
         arms = ", ".join(dict.fromkeys(row.arm for row in self.rows))
         return self.first.trial if len(self.rows) == 1 else f"{arms}, {len(self.rows)} trials"
 
@@ -56,7 +56,10 @@ def silent(trials: Sequence[TrialRow]) -> tuple[str, ...]:
 
 
 def causes(failures: Sequence[TrialRow]) -> str:
-    """Return as text every cause with the names of its trials; with more than `NAMED`, their number for each arm."""
+    """Return every cause as text, with the names of its trials.
+
+    If a cause has more than `NAMED` trials, the text says instead how many of each arm there are.
+    """
     by_cause: dict[str, list[TrialRow]] = {}
     for row in failures:
         by_cause.setdefault(row.reason or row.outcome, []).append(row)

@@ -16,7 +16,10 @@ from tunnelmark.record.results import MetricInfo, PlanInfo
 def with_good_alone(
     plan: PlanInfo, cells: Sequence[MetricCell], values: BlockValues, reference: str | None
 ) -> tuple[MetricCell, ...]:
-    """Return the cells; those with disturbed trials also get the result of `values`, which are of good trials alone."""
+    """Return the cells, and add to each cell with disturbed trials the result of its good trials alone.
+
+    `values`: the values of good trials. `reference`: the name of direct; None if the study has none.
+    """
     return tuple(_with(plan, cell, values, reference) for cell in cells)
 
 

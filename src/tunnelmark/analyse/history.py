@@ -20,8 +20,8 @@ from tunnelmark.record.results import MetricInfo
 class HistoryPoint:
     """One run of a series, with its effect (`comparison`).
 
-    `started`: in seconds since the Unix epoch; None if it is not recorded. `machine`: its letter. `version`: the arm's
-    version. `change`: the change of level that begins with this run, or None.
+    `started`: in seconds since the Unix epoch; None if it is not recorded. `machine`: the letter of its machine.
+    `version`: the arm's version. `change`: the change of level that begins with this run, or None.
     """
 
     run: str

@@ -47,8 +47,9 @@ MIN_BLOCKS = 3
 """Fewer blocks than this give no interval and no test; Student's factor at two blocks is 12.7."""
 
 MIN_BOOTSTRAP = 5
-"""With fewer blocks than this, Student's interval is given instead of a percentile interval. That does not reach beyond
-the smallest and the largest block, which hold the truth between them 75 % of the time with three, 88 % with four."""
+"""With fewer blocks than this, Student's interval is given instead of a percentile interval. A percentile interval does
+not reach beyond the smallest and the largest block. These hold the truth between them 75 % of the time if there are
+three blocks, and 88 % if there are four."""
 
 EXACT_BLOCKS = 8
 """Up to this many blocks, all resamples are enumerated and no chance is left in the interval."""
@@ -59,7 +60,10 @@ _ROUNDING = 1e-12
 
 
 def level_of(enough: Enough | None) -> float:
-    """Return the nominal chance of error with which a run's intervals hold in 95 % of such runs."""
+    """Return the nominal chance of error with which a run's intervals hold in 95 % of such runs.
+
+    `enough`: what decides when the run ends; None if its number of blocks is fixed.
+    """
     if enough is not None and enough.change is not None:
         return LEVEL_UNTIL_CHANGED
     return LEVEL if enough is None or enough.precision is None else LEVEL_UNTIL_PRECISE
@@ -80,10 +84,11 @@ def interval(effects: Sequence[float], level: float = LEVEL) -> Interval | None:
 
 
 def expanded_tail(n: int, level: float = LEVEL) -> float:
-    """Return the tail of Hesterberg's expanded percentile interval: Phi(-sqrt(n / (n - 1)) t), instead of 2.5 %.
+    """Return the tail (0 to 1) of Hesterberg's expanded percentile interval: Phi(-sqrt(n / (n - 1)) t), and not 2.5 %.
 
-    The plain percentile interval is too narrow twice: the bootstrap's spread is that of n, not n - 1, and it uses the
-    normal instead of t. With five blocks it holds the truth 85 % of the time where 95 % is said; expanded, 94 %.
+    The plain percentile interval is too narrow for two reasons: the bootstrap's spread is that of n, not n - 1, and it
+    uses the normal instead of t. With five blocks it holds the truth 85 % of the time where 95 % is said; if it is
+    expanded, 94 %.
     """
     from scipy.special import ndtr  # SciPy costs 0.4 s, and most commands need none of it
 
@@ -159,7 +164,10 @@ def corrected(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def student(effects: Sequence[float], level: float = LEVEL) -> tuple[float, float] | None:
-    """Return Student's interval of the mean additive effect, of 1 - `level`; None with fewer than `MIN_BLOCKS`."""
+    """Return the ends of Student's interval of the mean additive effect, with a confidence of 1 - `level`.
+
+    None with fewer than `MIN_BLOCKS` blocks.
+    """
     n = len(effects)
     if n < MIN_BLOCKS:
         return None
@@ -169,10 +177,11 @@ def student(effects: Sequence[float], level: float = LEVEL) -> tuple[float, floa
 
 
 def sign_interval(effects: Sequence[float], level: float = LEVEL) -> tuple[float, float] | None:
-    """Return the narrowest exact interval of the median between two of the effects, of at least 1 - `level`.
+    """Return the narrowest exact interval of the median, with a confidence of at least 1 - `level`.
 
-    It asks nothing of the effects' distribution (Thompson 1936), and effects may be infinite. None if even the smallest
-    and the largest effect hold the median less often: with five or fewer blocks at 5 %, with four at 10 %.
+    Its ends are two of the effects. It asks nothing of their distribution (Thompson 1936), and effects may be infinite.
+    None if even the smallest and the largest effect hold the median less often: with five or fewer blocks at a level of
+    5 %, with four or fewer at 10 %.
     """
     n, ordered = len(effects), sorted(effects)
     tail, found = 0.0, None
@@ -208,7 +217,10 @@ def exact_share(count: int, total: int, level: float = LEVEL) -> tuple[float, fl
 
 
 def t_quantile(freedom: float, level: float = LEVEL) -> float:
-    """Return Student's two-sided factor, beyond which a share `level` of values lies; the normal one at infinity."""
+    """Return the factor of a two-sided interval by Student's t, outside of which a share `level` of values lies.
+
+    `freedom`: the degrees of freedom; if they are infinite, it is the factor of a normal distribution.
+    """
     from scipy.special import stdtrit  # SciPy costs 0.4 s
 
     return float(stdtrit(freedom, 1 - level / 2))

@@ -15,7 +15,7 @@ from tunnelmark.record.link_check import LinkCheck
 from tunnelmark.record.results import Results, TrialRow
 
 CheckedLink = tuple[int, str, str, str, int]
-"""The number of a session, a link's profile and topology, when it was checked, and which round of checks that was."""
+"""A check of a link: its session (counted from 1), profile and topology, its `when`, and the index of its round."""
 
 
 def reason(looks: Sequence[LinkCheck]) -> str:
@@ -104,9 +104,9 @@ def _shown_by(results: Results) -> Mapping[str, str]:
 
 
 def voided(results: Results) -> Results:
-    """Return the results in which a trial is void if any check of its link in the same session was outside.
+    """Return the results, with each successful trial made void if a check of its link did not verify it (`standing`).
 
-    It does not matter if the check was made before, between or after the trials.
+    It does not matter if that check was made before, between or after the trials of the same session.
     """
     sessions = _Sessions(results)
     bad = {place[:3]: reason(looks) for place, looks in _looks(results).items() if standing(looks) is not None}
@@ -124,9 +124,9 @@ def voided(results: Results) -> Results:
 
 
 def reopened(results: Results, tries: Mapping[str, Retries]) -> dict[str, Retries]:
-    """Return the attempts at trials, where a trial that a later look has made void is not settled any more.
+    """Return `tries` (by trial), but no trial is settled any more whose result a later look has made void.
 
-    A run that is resumed may then try it again.
+    A run that is resumed may then try such a trial again.
     """
     held = {(row.trial, row.attempt) for row in results.trials if row.outcome == "ok" and not row.wanting}
     left = {(row.trial, row.attempt): row.outcome for row in voided(results).trials}
@@ -136,10 +136,10 @@ def reopened(results: Results, tries: Mapping[str, Retries]) -> dict[str, Retrie
 
 
 def gate(results: Results) -> Gate | None:
-    """Return the gate on the links: whether each part of each profile has been shown, if need be by another look.
+    """Return the gate on the links: whether each part of each profile has been shown, by its first look or a later one.
 
-    None if there was no look at all. The gate has neither passed nor failed (`?`) if some part was not tested: the look
-    found it inside of its tolerance, but would have found the same on a wrong link (`link.power`).
+    None if there was no look at all. The gate has neither passed nor failed (its `passed` is None) if some part was not
+    tested: the look found it inside of its tolerance, but would have found the same on a wrong link (`link.power`).
     """
     if not results.link_checks:
         return None

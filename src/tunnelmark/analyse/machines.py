@@ -21,22 +21,23 @@ class MachineComparison:
 
 
 BETWEEN = MachineComparison(0.171, 4.3, "one machine of two cores with 35 and 70 % of its CPU time left")
-"""Fitted by `bench/anchor.py` on 2026-11-24: ten VPNs, TCP over a gigabit with cards that split and merge, five blocks
-in each setting, one virtual machine of two cores (AMD EPYC, Linux 6.18), slowed in pieces of 0.2 ms. It was checked on
-pairs that the fit did not use: the machine at full speed predicts itself with half of each core left, and under a quota
-of 50 %, for 10 of 10 VPNs each. Most of the deviation is from VPNs that hand over super-packets, and gain on the anchor
-where the machine is slower; without such cards it was 0.078. It does not cover a machine so overloaded that single
-trials break down."""
+"""The default of predictions. It was fitted by `bench/anchor.py` on 2026-11-24 to ten VPNs with TCP over a gigabit and
+cards that split and merge: five blocks in each setting, on one virtual machine of two cores (AMD EPYC, Linux 6.18),
+slowed in pieces of 0.2 ms. It was checked on pairs that the fit did not use: the machine at full speed predicts itself
+with half of each core left, and under a quota of 50 %, for 10 of 10 VPNs each. Most of the deviation is from VPNs that
+hand over super-packets, and gain on the anchor where the machine is slower; without such cards it was 0.078. It does
+not cover a machine so overloaded that single trials break down."""
 
 
 def fit(multiples: Sequence[Sequence[float]], noise: Sequence[Sequence[float]], source: str = "") -> MachineComparison:
-    """Estimate the deviation between two machines, from log multiples of several arms (rows) on several (columns).
+    """Estimate the deviation between two machines, from the log multiples of several arms on several machines.
 
-    `noise`: the variance of each log multiple from its run's own scatter. The method is a two-way analysis of variance
-    without repetition (Snedecor and Cochran, Statistical Methods, chapter 14). The deviation that all arms share on a
-    machine is the anchor's own; its degrees of freedom are the number of machines less one. The rest has that number
-    times the number of arms less one. Their sum has Satterthwaite's degrees of freedom (1946). ValueError with fewer
-    than two arms or machines.
+    `multiples`: a row for each arm, with a column for each machine. `noise`: in the same places, the variance of each
+    log multiple that is from its run's own scatter. `source`: what was compared, in words. The method is a two-way
+    analysis of variance without repetition (Snedecor and Cochran, Statistical Methods, chapter 14). The deviation that
+    all arms share on a machine is the anchor's own; its degrees of freedom are the number of machines less one. The
+    remaining deviation has that number times the number of arms less one. Their sum has Satterthwaite's degrees of
+    freedom (1946). ValueError with fewer than two arms or machines.
     """
     arms, machines = len(multiples), len(multiples[0]) if multiples else 0
     if arms < 2 or machines < 2:

@@ -1,4 +1,4 @@
-"""The margins for each kind of metric: up to which effect two arms are equal, and up to which it is negligible.
+"""The margins for each kind of metric: up to which effect two arms are equal, and up to which an effect is negligible.
 
 Both are fixed here, before any result: a margin chosen after a look at the numbers can make anything equal. An effect is
 a ratio or a difference in the metric's unit, whichever the metric declares.

@@ -26,10 +26,11 @@ from tunnelmark.record.results import MetricInfo
 class Joined:
     """One of the joined runs.
 
-    `machine`: a letter, the same for runs whose recorded machines do not differ. `started`: in seconds since the Unix
-    epoch; None if it is not recorded. `boot`: the boot's identity; "" if unknown. `plan`: the hash of all that was
-    asked. `standing`: its A/A judgement. `numbers`: the numbers of its blocks; with `seed`, they decide what emulated
-    links do to packets. `short`: it has too few blocks to judge its A/A pair alone.
+    `machine`: a letter, the same for runs whose recorded machines do not differ. `described`: the machine in words.
+    `started`: in seconds since the Unix epoch; None if it is not recorded. `boot`: the boot's identity; "" if unknown.
+    `blocks`: how many were planned. `plan`: the hash of all that was asked. `standing`: its A/A judgement.
+    `failed_gates`: the names of its gates that have not passed. `numbers`: the numbers of its blocks; with `seed`, they
+    decide what emulated links do to packets. `short`: it has too few blocks to judge its A/A pair alone.
     """
 
     name: str
@@ -49,9 +50,10 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class MergedRow:
-    """One comparison over sessions: the effect in each, the combined effect, and why others are left out.
+    """One comparison over sessions: the effect in each session that is used, and the combined effect.
 
-    `left_out`: the reason, by the name of the session.
+    `success`: how many trials of `arm` succeeded in these sessions. `left_out`: by the name of each other session that
+    has the comparison, the reason why it is not used.
     """
 
     arm: str
@@ -86,10 +88,10 @@ class Merged:
 
 
 def merge(analyses: Mapping[str, Analysis]) -> Merged:
-    """Join the analyses of several sessions, given by the session's name. UsageError if no two compared the same thing.
+    """Join the analyses of several sessions, given by the session's name.
 
-    A comparison is joined over the sessions in which its two arms, link, topology and workload are the same as in the
-    first session that has it.
+    UsageError if no two sessions compared the same thing. A comparison is joined over the sessions in which its two
+    arms, link, topology and workload are the same as in the first session that has it.
     """
     machines = fingerprint_diff.machines({name: each.results.environment for name, each in analyses.items()})
     sessions = tuple(_joined(name, analysis, machines[name]) for name, analysis in analyses.items())

@@ -131,7 +131,7 @@ class MetricCell:
     arm: str
     setting: Scenario
     metric: MetricInfo
-    planned: int
+    planned: int  # blocks of the study
     success: SuccessShare
     values: tuple[BlockValue, ...]
     spread: Spread | None
@@ -206,9 +206,9 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class LinkShare:
-    """The share of the link that direct fills: `rate` is what the shaped rate carries in full frames, `direct` what it reaches.
+    """The share of a link that direct fills: `share` is `direct` / `rate`, both in bit/s of payload.
 
-    Both are in bit/s of payload; `share` is direct / rate.
+    `rate`: what the link's shaped rate carries in full frames. `direct`: the median that direct reaches.
     """
 
     setting: Scenario
@@ -232,12 +232,12 @@ class Capacity:
 What = Literal["sender's core", "receiver's core", "loss", "window", "link", "load", "generator", "emulator", "unknown"]
 
 PROCESSOR = frozenset({"sender's core", "receiver's core"})
-"""The bottlenecks that a faster machine would move."""
-
+"""The bottlenecks that a faster processor would move."""
 
 BY_ITS_TCP = "inside the VPN, whose own TCP was slower"
 VPN_BUFFER = "the VPN's receive buffer"
-"""The `place` of losses in a VPN that carries packets over TCP, if its TCP was the limit and its core was not busy."""
+"""Two places of losses. `BY_ITS_TCP`: in a VPN that carries packets over TCP, if its TCP was the limit and its core was
+not busy. `VPN_BUFFER`: in front of a VPN that emptied its buffer too late."""
 
 
 @dataclass(frozen=True, slots=True)

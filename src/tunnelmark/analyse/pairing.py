@@ -57,10 +57,11 @@ def compare(
     threshold: float,
     level: float = intervals.LEVEL,
 ) -> Comparison:
-    """Compare `arm` with `against` over the blocks that have both. `decide` corrects a family and says what differs.
+    """Compare `arm` with `against` over the blocks in which both have a value.
 
-    `level`: the nominal chance of error of the intervals (`intervals.level_of`). The p value is scaled so that this
-    level becomes 5 %.
+    `q` and `differs` are not set yet: `decide` sets them for a family of comparisons. `threshold`: the smallest effect
+    that counts, as a ratio above 1 or a difference above 0. `level`: the nominal chance of error of the intervals
+    (`intervals.level_of`). The p value is scaled so that this level becomes 5 %.
     """
     mine, theirs = (by_block(values.get((name, setting, metric.name), ())) for name in (arm, against))
     return compare_values(arm, against, setting, metric, mine, theirs, threshold, level)

@@ -22,7 +22,10 @@ def rank(
     pairs: Sequence[Comparison],
     metrics: Mapping[str, MetricInfo],
 ) -> tuple[Ranking, ...]:
-    """Rank the contenders in each setting by each primary metric; an arm that could not be judged has no rank."""
+    """Rank the contenders in each setting by each primary metric; an arm that could not be judged has no rank.
+
+    `contenders`: the names of the arms to be ranked. `metrics`: all metrics by "workload/metric".
+    """
     judged: dict[tuple[Scenario, str], dict[str, float]] = {}
     unreliable = {(cell.arm, cell.setting, cell.metric.name) for cell in cells if cell.unreliable}
     for cell in cells:

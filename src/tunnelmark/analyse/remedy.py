@@ -12,7 +12,7 @@ from tunnelmark.model.grades import QUIET, others
 from tunnelmark.record.results import ProfileInfo, TrialRow
 
 SLOWER = "fast-ethernet"
-"""A profile with a rate that every machine can carry that can run a lab at all."""
+"""A profile with so low a rate that any machine that can run a lab at all can carry it."""
 
 _SLOW = 100_000_000  # bit/s of that profile: a rate below it does not ask too much
 _LONGEST = 300  # characters of a reason
@@ -24,7 +24,7 @@ def mostly_void(analysis: Analysis) -> bool:
 
 
 def reasons(rows: Sequence[TrialRow]) -> list[str]:
-    """Return each reason once, with the number of its trials; the most frequent first.
+    """Return each reason of these trials once, as text with the number of trials that have it; the most frequent first.
 
     Reasons that differ only in their figures count as one.
     """

@@ -26,7 +26,11 @@ eight. For such a sample the interval is only wider: it is exact, and holds as o
 
 
 def doubt(additive: Sequence[float], zeros: int, *, ratio: bool) -> Doubt | None:
-    """Return why the mean of these effects is not to be given, or None; `zeros`: blocks with a zero in a ratio."""
+    """Return why the mean of these effects is not to be given, or None if it is.
+
+    `additive`: the effect of each block, a log ratio (if `ratio` is set) or a difference. `zeros`: how many values are
+    zero in ratios.
+    """
     if zeros:
         return "zeros"
     if not ratio:
@@ -46,12 +50,15 @@ def doubtful(additive: Sequence[float], zeros: int, found: Doubt | None) -> int:
 
 
 def far_off(additive: Sequence[float]) -> int:
-    """Return how many blocks lie far off; 0 if half of the blocks are alike."""
+    """Return how many blocks lie far off; 0 if half of the blocks are alike, or if there are fewer than six."""
     return len(far_blocks(additive))
 
 
 def far_blocks(additive: Sequence[float]) -> tuple[int, ...]:
-    """Return the indices of the blocks that lie more than `FAR` deviations from the median; () if half are alike."""
+    """Return the indices of the blocks that lie more than `FAR` deviations from the median.
+
+    () if half of the blocks are alike, or if there are fewer than six.
+    """
     if len(additive) < _FEWEST:
         return ()
     middle = median(additive)

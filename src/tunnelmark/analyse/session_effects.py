@@ -54,7 +54,7 @@ MIN_UNITS = 3
 """Fewer units give no interval: Student's factor at two is 12.7."""
 
 OWN_BLOCKS = 5
-"""A session of fewer blocks has the deviation of a block from all sessions together."""
+"""In a session of fewer blocks, the deviation of one block is taken to be that of all sessions' blocks together."""
 
 _LEAST_FREEDOM = 2
 """Fewer degrees of freedom give no interval: Student's factor at one degree is 12.7."""
@@ -95,8 +95,8 @@ class Combined:
     """An additive effect over sessions, with intervals of 95 %.
 
     `low` to `high`: the interval of the mean over units like these. `next_low` to `next_high`: where a run of the same
-    length on one more such unit would find the effect. Both are None with fewer than `MIN_UNITS`. `here`: the mean of
-    just these units in these sessions; its interval is None if there are too few blocks to know their error.
+    length on one more such unit would find the effect. Both are None with fewer than `MIN_UNITS` units. `here`: the
+    mean of just these units in these sessions; its interval is None if there are too few blocks to know their error.
 
     `sd_machines`, `sd_sessions`: the standard deviations on these levels, beyond what the levels below explain.
     `sd_blocks`: that of one block's effect (a deployment and its trial). Each is None if nothing on its level was
@@ -208,9 +208,10 @@ def combine(found: Sequence[SessionEffect]) -> Combined | None:
 
 
 def paule_mandel(estimates: Sequence[float], errors: Sequence[float]) -> float:
-    """Return the variance between units at which the weighted squares sum to what is expected, k - 1.
+    """Return the variance between the k units at which the weighted squared deviations from the mean sum to k - 1.
 
-    It is 0 if they sum to less. `errors`: the variance of each estimate's error.
+    That is the sum to be expected. The variance is 0 if they sum to less without it. `errors`: the variance of each
+    estimate's error.
     """
     freedom = len(estimates) - 1
     if _squares(estimates, errors, 0.0) <= freedom:

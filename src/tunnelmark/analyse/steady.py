@@ -19,8 +19,9 @@ UNSTEADY = 10.0
 def unsteady(analysis: Analysis, cell: MetricCell) -> float | None:
     """Return by how many per cent of the mean the second half was above the first; None if the window was stationary.
 
-    The mean over blocks must be beyond `UNSTEADY`, and the 95 % interval over blocks must not hold zero. None also with
-    too few blocks for an interval, and for metrics that are not primary or not in bit/s: the halves are of the goodput.
+    It was not stationary if the mean difference over blocks is beyond `UNSTEADY`, and its 95 % interval does not hold
+    zero. None also with too few blocks for an interval, and for metrics that are not primary or not in bit/s, because
+    the difference is that of the goodput.
     """
     if cell.metric.unit != "bit/s" or not cell.metric.primary:
         return None

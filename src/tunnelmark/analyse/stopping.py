@@ -1,9 +1,9 @@
-"""Decides whether a run has enough blocks: are the intervals of the headline ratios as narrow as asked? Pure.
+"""Decides whether a run has enough blocks, so that the intervals of its headline ratios are as narrow as asked. Pure.
 
-A sequential rule in batches, after Y. S. Chow and H. Robbins, "On the Asymptotic Theory of Fixed-Width Sequential
-Confidence Intervals for the Mean", Annals of Mathematical Statistics 36(2), 1965, pp. 457-462, and F. J. Anscombe,
-"Large-Sample Theory of Sequential Estimation", Proc. Cambridge Philosophical Society 48, 1952, pp. 600-607: stop once
-the interval is narrow enough. With few blocks such a rule stops too early when the spread looks too small by
+The rule is a sequential one in batches, after Y. S. Chow and H. Robbins, "On the Asymptotic Theory of Fixed-Width
+Sequential Confidence Intervals for the Mean", Annals of Mathematical Statistics 36(2), 1965, pp. 457-462, and F. J.
+Anscombe, "Large-Sample Theory of Sequential Estimation", Proc. Cambridge Philosophical Society 48, 1952, pp. 600-607:
+stop once the interval is narrow enough. With few blocks such a rule stops too early when the spread looks too small by
 chance. Three things prevent that: a minimum number of blocks before the first decision, decisions only every
 `plan.enough.BATCH` blocks, and a wider interval (`intervals.LEVEL_UNTIL_PRECISE`), whose coverage is simulated.
 """
@@ -25,7 +25,7 @@ from tunnelmark.record.results import BlockDecision, MetricInfo, Results
 PrecisionState = Literal["precise", "open", "set aside"]
 
 BEYOND = 0.05
-"""The chance that a ratio is set aside because it needs more blocks than allowed, though the allowed ones would do."""
+"""The chance that a ratio is set aside as one that needs more blocks than allowed, although it does not need them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,8 @@ class RatioWidth:
 def width(effects: Sequence[float], found: Interval | None, level: float) -> float | None:
     """Return half the width of a ratio's interval on the log scale; None without an interval.
 
-    It is that of the reported interval, or of Student's if that is wider. `effects`: log ratios.
+    It is the half-width of the reported interval (`found`), or of Student's interval if that is wider. `effects`: the
+    log ratio of each block.
     """
     own = intervals.student(effects, level) if all(map(isfinite, effects)) else None
     if own is None or found is None or found.low <= 0:
@@ -74,7 +75,8 @@ def needed(blocks: int, half: float, wanted: float, level: float) -> int:
 def least_needed(blocks: int, half: float, wanted: float, level: float) -> int:
     """Return the fewest blocks that may be enough, because the true spread may be smaller than the one seen so far.
 
-    The smallest plausible spread is the end of a one-sided chi-square interval of a variance.
+    The smallest plausible spread is the end of a one-sided chi-square interval of a variance. The parameters are those
+    of `needed`.
     """
     from scipy.special import gammaincinv
 

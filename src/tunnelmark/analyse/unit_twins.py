@@ -1,7 +1,9 @@
 """The A/A judgement over machines or sessions: an arm that was measured twice must not differ from itself there either.
 
-Each unit is one value, so that units of one or two blocks, which can judge nothing alone, judge together. Student's test over units, corrected by
-Bonferroni for the primary metrics and conditions; it needs as many units as an interval over them.
+A unit is a machine, or a session where all are of one machine. Each unit is one value, so that units of one or two
+blocks, which can judge nothing alone, judge together. The test is Student's over units, corrected by Bonferroni for the
+pairs, primary metrics and conditions. It needs as many units as an interval over units does
+(`session_effects.MIN_UNITS`).
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from tunnelmark.record.results import MetricInfo
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """An arm and its twin by one primary metric over all units, and in which condition that was."""
+    """An arm compared with its twin by one primary metric over all units, in a condition that is described in words."""
 
     arm: str
     against: str

@@ -34,9 +34,10 @@ eight."""
 class RankTest:
     """Two arms compared as samples, by one metric in one setting.
 
-    `counts`: the number of values of each, with zeros. `failed`: the failed trials of each, which have no rank. `u`:
-    Mann-Whitney's U of `arm`. `q`: `p` after Holm's correction over all pairs and settings of this metric. `delta`:
-    Cliff's delta (1: values of `arm` are always larger). `least`: the smallest p that so few values can have.
+    `counts`: the number of values of each arm, zeros included. `failed`: how many trials of each arm failed and so have
+    no rank. `u`: Mann-Whitney's U of `arm`. `q`: `p` after Holm's correction over all pairs and settings of this
+    metric. `delta`: Cliff's delta (1: values of `arm` are always larger). `least`: the smallest p that so few values
+    can have.
     """
 
     arm: str
@@ -104,7 +105,10 @@ def rank_tests(analysis: Analysis, settings: Iterable[Scenario], metric: MetricI
 
 
 def mann_whitney(x: Iterable[float], y: Iterable[float]) -> tuple[float, float]:
-    """Return U of `x` (the pairs in which it is larger, a tie as half) and the two-sided p; neither may be empty."""
+    """Return U of `x` (the number of pairs in which its value is larger; a tie counts half) and the two-sided p value.
+
+    Neither sample may be empty.
+    """
     first, second = list(x), list(y)
     _, place, counts = np.unique([*first, *second], return_inverse=True, return_counts=True)
     ranks = [float(rank) for rank in (np.cumsum(counts) - (counts - 1) / 2)[place]]  # ties share their mean rank
@@ -141,7 +145,7 @@ def _exact(x: Sequence[float], y: Sequence[float]) -> float:
 
 
 def scatter(analysis: Analysis, settings: Iterable[Scenario], metric: MetricInfo) -> tuple[BlockScatter, ...]:
-    """Return the scatter of each arm's values by one metric in each of these settings, with arms that have none."""
+    """Return the scatter of each arm's values by one metric in each of these settings; arms without values, too."""
     return tuple(_scatter(cell) for setting in settings for cell in analysis.cells_of(setting, metric.name))
 
 

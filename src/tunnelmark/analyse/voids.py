@@ -1,7 +1,7 @@
 """Tests whether some arms have void attempts more often than others: then they are not missing by chance. Pure.
 
-Each arm's void attempts against all others', by Fisher's exact test (R. A. Fisher, "The Logic of Inductive Inference", JRSS
-98(1), 1935, pp. 39-54), corrected over arms by Holm (1979).
+The void attempts of each arm are compared with those of all other arms by Fisher's exact test (R. A. Fisher, "The Logic
+of Inductive Inference", JRSS 98(1), 1935, pp. 39-54). The p values are corrected over arms by Holm (1979).
 """
 
 from __future__ import annotations

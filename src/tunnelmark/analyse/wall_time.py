@@ -13,7 +13,7 @@ from tunnelmark.record.results import Session, TrialRow
 
 @dataclass(frozen=True, slots=True)
 class WallTime:
-    """The wall time of a study in seconds: `phases` are summed over trials; in `outside` no trial ran.
+    """The wall time of a study in seconds: `phases` are summed over trials; `outside` is the time without a trial.
 
     Trials may overlap at their edges; `overlap` is the time in `phases` that two of them shared, so that
     phases + outside - overlap = wall. `complete` is False if a session has no recorded end.

@@ -37,10 +37,11 @@ _HELD = 0.05  # how much packets that wait for earlier ones may change the mean 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The number of packets that the emulator struck of those offered in one direction, to be compared with the profile.
+    """The packets that the emulator struck in one direction (lost, copied and so on), to be compared with the profile.
 
-    `share`: the share that the profile states. `spread`: the variance of the count as a multiple of a binomial's
-    (losses come in runs).
+    `part`: the part of the profile, such as "loss". `offered`: the number of packets that could be struck. `share`: the
+    share that the profile states. `spread`: the variance of the count as a multiple of a binomial's (losses come in
+    runs).
     """
 
     part: str
@@ -84,13 +85,14 @@ class Draws:
     twice: int
 
     room = GRAIN
-    """Packets by which the count may be off: chance has no part in it."""
+    """By how many packets `struck` may differ from `expected`, though chance has no part in it."""
 
     @classmethod
     def of(cls, share: float, ones: Sequence[tuple[LinkCounts, LinkPath]]) -> Draws:
-        """Return the losses of all these blocks as one sample, each block with the path of its link.
+        """Return the losses of all these blocks as one sample.
 
-        `share`: the share of losses (0 to 1) that the profile asks for.
+        `ones`: each block's counts, with the path (the random numbers) that its link had in that block. `share`: the
+        share of losses (0 to 1) that the profile asks for.
         """
         follow = [path.lost(one.offered, share, min(2 * share, 1.0)) for one, path in ones]
         expected, twice = map(sum, zip(*follow, strict=True))
@@ -109,7 +111,10 @@ class Draws:
 
 @dataclass(frozen=True, slots=True)
 class Wander:
-    """The variation of delays around the profile's mean: each block's mean square, over the profile's variance."""
+    """The variation of delays around the delay that the profile states.
+
+    `squares`: the mean squared deviation in each block, as a multiple of the variance that the profile states.
+    """
 
     squares: tuple[float, ...]
 
@@ -148,9 +153,10 @@ class Wander:
 
 
 def place_of(links: Sequence[Sequence[str]], way: str) -> tuple[int, int]:
-    """Return the number of the link of a direction (`a>b`, on a switch `all>b`), and the index of `b` on that link.
+    """Return the index of the link that a direction belongs to, and the index of the target node on that link.
 
-    The index is 0 for the direction back.
+    `links`: the nodes of each link. `way`: the direction (`a>b`, on a switch `all>b`). The second index is 0 for the
+    direction back.
     """
     source, _, target = way.partition(">")
     number = next(n for n, nodes in enumerate(links) if target in nodes and (source in nodes or len(nodes) > 2))

@@ -78,11 +78,11 @@ class Expected:
     """The values that a row of probes should have over a direction that does what its profile says.
 
     `limits`: the range of each property; properties of which the profile says nothing are left out.
-    `pooled`: a sorted sample of the delays of all runs, in seconds. `shape`: the range of the distance between a row's
-    distribution of delays and this one; None if the delay does not vary.
+    `pooled`: delays of all runs, in seconds. `shape`: the range of the distance between the distribution of a row's
+    delays and that of `pooled`; None if the delay does not vary.
     `ceiling`: seconds; the largest delay of any run, plus what the instrument may add.
     `losing`: each probe's chance to be lost (NaN near starts and ends of bursts and cuts); None if the times of bursts
-    and cuts are not known. `misplaced`: the range of the number of probes that do not follow it.
+    and cuts are not known. `misplaced`: the range of the number of probes that were lost, or not, against `losing`.
     `clock_error`: by how many seconds all delays may be wrong together; the limits are wider by it.
     """
 
@@ -172,7 +172,10 @@ def simulated(
     serial: float,
     path: LinkPath | None = None,
 ) -> Sequence[ProbeRow]:
-    """Simulate `runs` rows of probes over a link that does `truth`, as seen by a look that expects `stated`."""
+    """Simulate `runs` rows of probes over a link that does `truth`, as seen by a look that expects `stated`.
+
+    `sent`, `serial`, `path`: as in `expect`.
+    """
     fates = simulate(truth, model, sent, runs=runs, seed=seed, serial=serial, path=path)
     rows = [_row(fates, run, sent, floor_of(stated)) for run in range(runs)]
     _lose_headers(rows)

@@ -45,7 +45,7 @@ def _moments(distribution: Distribution) -> tuple[float, float]:
 
 @cache
 def latent_correlation(distribution: Distribution, asked: float) -> float:
-    """Return the correlation of normal variables with which `quantile` maps them to jitter of correlation `asked`."""
+    """Return the correlation that normal variables must have so that `quantile` gives jitter of correlation `asked`."""
     if asked == 0 or distribution == "normal":
         return asked
     if distribution == "uniform":

@@ -24,9 +24,10 @@ _POINTS = 60  # the most points of a series over time
 
 
 def judge(profile: Profile, seen: Observation, when: When, raw: tuple[str, ...] = ()) -> LinkCheck:
-    """Judge one link check (a look) by the link's profile; `raw`: the files that are kept of it.
+    """Judge one link check (a look) by the link's profile.
 
-    In a run, lateness is not judged here, because each trial is graded by its own.
+    `seen`: what the look measured. `raw`: the names of the files that are kept of it. In a run, the emulator's lateness
+    is not judged here, because each trial is graded by the lateness during that trial.
     """
     lines: list[LinkLine] = []
     series: dict[str, tuple[LinkPoint, ...]] = {}

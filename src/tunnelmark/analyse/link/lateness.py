@@ -19,7 +19,9 @@ from tunnelmark.analyse.link.statistics import PROPERTIES, ProbeRow
 from tunnelmark.record.link_check import LinkLine
 
 MOST_LATE = 0.05
-"""The largest share of probes that may be later than the profile can make any. With more, the rest says too little."""
+"""The largest share of probes that may be later than the profile can make a probe.
+
+If more are, the other probes say too little."""
 
 _GRADED = "not judged: every trial is graded by its own lateness"
 
@@ -48,9 +50,10 @@ def shift(mean: float) -> float:
 
 
 def mended(lines: Sequence[LinkLine], rest: Sequence[LinkLine], share: float) -> tuple[LinkLine, ...]:
-    """Return the lines; one that is outside only because of late probes or a shift is replaced by that of `rest`.
+    """Return the lines; one that is outside only because of late probes or a shift is replaced.
 
-    `rest`: the lines without the late probes (`without_late`). `share`: the share of late probes, from 0 to 1.
+    `rest`: the lines as they are without the late probes (`without_late`); a line is replaced by that of its name.
+    `share`: the share of late probes, from 0 to 1.
     """
     by_name = {line.name: line for line in rest if line.ok is True}
     without = (
@@ -67,7 +70,10 @@ def mended(lines: Sequence[LinkLine], rest: Sequence[LinkLine], share: float) ->
 
 
 def told_apart(line: LinkLine, reports: Sequence[Mapping[str, Any]]) -> LinkLine:
-    """Return the line; it is "not judged" if it is about lateness, or outside by no more than lateness explains."""
+    """Return the line; it is "not judged" if it is about lateness, or outside by no more than lateness explains.
+
+    `reports`: the emulator's reports, which say how late packets left it.
+    """
     if line.ok is not False:
         return line
     if line.name == "late":

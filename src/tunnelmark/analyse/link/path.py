@@ -40,8 +40,8 @@ class LinkPath:
     """The random numbers of one direction of a link (docs/emulator.md).
 
     `seed`: that of the emulator.
-    `link`: the number of the link, from 0.
-    `place`: the number of the direction on that link; 0 leads to the link's first node.
+    `link`: the index of the link.
+    `place`: the index of the direction on that link; 0 is the direction to the link's first node.
     """
 
     seed: int
@@ -85,9 +85,9 @@ class LinkPath:
         return found
 
     def lost(self, packets: int, *shares: float) -> tuple[int, ...]:
-        """Return how many of the first `packets` packets an independent loss of each of these shares takes.
+        """Return, for each of `shares` (0 to 1), how many of the first `packets` packets are lost at that share.
 
-        See `plan.struck.drawn`.
+        The loss is independent: the seed and a packet's number alone decide (`plan.struck.drawn`).
         """
         below, found = np.array([round(share * 2**32) for share in shares], dtype=np.uint64), np.zeros(len(shares), int)
         for first in range(0, packets, _AT_ONCE):
@@ -135,7 +135,10 @@ _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 def philox(counter: Words, key: tuple[int, int]) -> Words:
-    """Return four words of 32 bits for each column of four: Philox4x32-10 of Random123 (Salmon et al., SC 2011)."""
+    """Return four random words of 32 bits for each column of `counter`.
+
+    A column has four words. The function is Philox4x32-10 of Random123 (Salmon et al., SC 2011).
+    """
     one, two, three, four = counter
     for turn in range(10):
         keys = [np.uint64((key[n] + turn * weyl) & 0xFFFFFFFF) for n, weyl in enumerate((0x9E3779B9, 0xBB67AE85))]

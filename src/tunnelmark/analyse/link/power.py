@@ -181,7 +181,11 @@ def parts(
     path: LinkPath | None = None,
     clock_error: float = 0.0,
 ) -> Iterator[LinkPart]:
-    """Yield, for each part that a direction states, whether a look has shown it, found it outside, or not tested it."""
+    """Yield, for each part that a direction states, whether a look has shown it, found it outside, or not tested it.
+
+    `way`: the direction's name (`a>b`). `pace`: that of the probes; None if the look sent none. `lines`: those of the
+    look. `path`, `clock_error`: as in `finds`.
+    """
     mine = {line.name: line for line in lines if line.way == way}
     judged = frozenset(name for name, line in mine.items() if line.ok is not None)
     if direction.rate_trace is not None and pace is not None:

@@ -20,7 +20,10 @@ def in_time(way: Direction) -> bool:
 
 
 def black(blackouts: tuple[Blackout, ...], times: Floats, runs: int, random: np.random.Generator) -> Flags:
-    """Return whether the link is cut at each time, in each run; each run draws a start that the profile leaves open."""
+    """Return whether the link is cut at each of `times` (s) in each run, as an array of runs × times.
+
+    Where the profile leaves the start of a cut open, each run draws it.
+    """
     found = np.zeros((runs, len(times)), dtype=bool)
     for blackout in blackouts:
         if blackout.start is None and blackout.every is not None:
@@ -34,7 +37,10 @@ def black(blackouts: tuple[Blackout, ...], times: Floats, runs: int, random: np.
 
 
 def in_burst(loss: Bursts, times: Floats, runs: int, random: np.random.Generator) -> Flags:
-    """Return whether a burst is on at each time (s), in each run; times in and between bursts are exponential."""
+    """Return whether a burst is on at each of `times` (s) in each run, as an array of runs × times.
+
+    The lengths of bursts, and of the times between them, are exponential.
+    """
     inside = np.empty((runs, len(times)), dtype=bool)
     between = loss.every - loss.burst
     first, last = float(times[0]), float(times[-1])

@@ -159,7 +159,10 @@ def displacements(numbers: Numbers) -> Numbers:
 
 
 def reorder_density(numbers: Numbers, most: int = 8) -> dict[int, float]:
-    """Return RFC 5236's reorder density: the share of packets by displacement, from -`most` to `most` places."""
+    """Return RFC 5236's reorder density: the share (0 to 1) of packets by displacement in places.
+
+    Displacements beyond `most` places count as `most`; {} without packets.
+    """
     found, counts = np.unique(np.clip(displacements(numbers), -most, most), return_counts=True)
     return {int(place): float(count / len(numbers)) for place, count in zip(found, counts, strict=True)}
 

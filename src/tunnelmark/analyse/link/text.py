@@ -104,9 +104,10 @@ PartOfLink = tuple[str, str, str, str]
 
 
 def untested(checks: Iterable[LinkCheck], counted: Iterable[tuple[str, str, LinkPart]] = ()) -> str:
-    """Return the parts of profiles that no look and no count has tested, with the last reason; "" without any.
+    """Return the parts of profiles that no look and no count has tested, as text; "" if all were tested.
 
-    Looks of earlier versions have no parts: of these, each line that is judged or states something counts as a part.
+    The text has the last reason for each. Looks of earlier versions have no parts: of these, each line that is judged
+    or states something counts as a part.
     """
     tested: set[PartOfLink] = set()
     reasons: dict[PartOfLink, str] = {}

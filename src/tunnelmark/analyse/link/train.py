@@ -41,7 +41,7 @@ def judge(
 ) -> Iterator[LinkLine]:
     """Yield the lines on rate and queue; none if the direction has no rate, or if no train was sent.
 
-    `reports`: the emulator's, made after the trains.
+    `reports`: those that the emulator made after the trains.
     """
     if flow.train is None or direction.rate is None:
         return
