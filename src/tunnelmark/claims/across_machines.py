@@ -1,9 +1,9 @@
 """Judges claims on results of several machines: on each machine, and for machines like these together.
 
-On each machine a claim is judged as in a run of its own, over the blocks of its sessions. Together, the mean effect of
-each machine is one value, and the interval is Student's over machines, which needs three. So it says what holds on
-machines like these, however few blocks each had. A share of trials, and the source's own test between runs, are not
-judged together: neither has a mean by machine.
+On each machine a claim is judged as in a run of that machine alone, over the blocks of its sessions. For all machines
+together, the mean effect of each machine is one value, and the interval is Student's over machines, which needs three.
+So it says what holds on machines like these, however few blocks each had. A share of trials, and the source's own test
+between runs, are not judged together: neither has a mean by machine.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ class OnMachines:
 class MachineVerdicts:
     """The verdicts on a source's claims over several machines; machines are named by letters.
 
-    `described`: each machine in words. `left_out`: the names of sessions that did not ask the same as the first.
-    `runs`: each machine's sessions, analysed as one run, with that machine's verdicts.
+    `described`: each machine in words. `found`: each claim with its verdicts. `left_out`: the names of sessions that
+    did not ask the same as the first. `runs`: each machine's sessions, analysed as one run, with that machine's
+    verdicts.
     """
 
     claims: ClaimsFile

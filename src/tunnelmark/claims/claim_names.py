@@ -38,7 +38,10 @@ class ClaimNames:
         return not unknown
 
     def check_claim(self, claim: ClaimTable, key: Location) -> bool:
-        """Return whether the file knows all names in a claim, and it has all that its test needs; note problems."""
+        """Return whether a claim has only names that the file defines, and all that its test needs.
+
+        What is wrong is added to the problems. `key`: the claim's place in the file.
+        """
         if claim.test == "none":
             if not claim.untestable:
                 self.problems.add((*key, "untestable"), f"is missing (in {claim.id!r})", "say why it cannot be tested")

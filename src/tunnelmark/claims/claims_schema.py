@@ -50,7 +50,7 @@ class SetupTable(TomlTable):
 
 
 class DifferenceTable(TomlTable):
-    """A table `[[difference]]`: what a repetition does otherwise, and its record does not show by itself."""
+    """A table `[[difference]]`: what a repetition does otherwise than the source, if its record does not show that."""
 
     topic: Topic = Field(description="one of " + ", ".join(map(repr, TOPICS)))
     says: TextLine = Field(description="a sentence or two")

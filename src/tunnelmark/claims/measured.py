@@ -32,7 +32,7 @@ class RunValues:
         self._direct = next((name for name, arm in claims.arms.items() if arm == analysis.reference), None)
 
     def of(self, cell: Cell) -> CellValues | None:
-        """Return the run's values of one cell by block, in the source's unit; None if it has none.
+        """Return the run's values of one cell by block, in the source's unit; None if the run has none.
 
         If the cell is a share of successful trials, the values are in per cent.
         """

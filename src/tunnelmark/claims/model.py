@@ -134,8 +134,9 @@ class Apart:
 class Feature:
     """A statement of the source on what a VPN can do, to be compared with our feature matrix.
 
-    `vpn`: the row of the matrix. `criteria`: the columns that the statement is about. `printed`: what the source says
-    of them all. `cited`: the name by which cells of the matrix cite the source.
+    `vpn`: the row of the matrix. `criteria`: the columns that the statement is about. `printed`: whether the source
+    says that the VPN has this feature, or the text that it prints for it. `cited`: the name by which cells of the
+    matrix cite the source.
     """
 
     vpn: str
@@ -167,9 +168,9 @@ class Claim:
 class ClaimsFile:
     """The claims of one published source, with its printed values.
 
-    `study`: the study that repeats the source. `also`: studies that repeat parts of it.
-    `there`: how the source measured. `differences`: what these studies do differently and no record shows by itself.
-    `arms`: from the source's name of each arm to the studies' name. `absent`: why an arm is in none of the studies.
+    `study`: the study that repeats the source. `also`: studies that repeat parts of it. `there`: how the source
+    measured. `differences`: what these studies do otherwise than the source, if no run's record shows that. `arms`:
+    from the source's name of each arm to the studies' name. `absent`: why an arm is in none of the studies.
     """
 
     name: str
@@ -199,7 +200,8 @@ class ClaimsFile:
 class CellValues:
     """The values of one cell by block (or by run, where runs are not paired), in the source's unit.
 
-    `counted`: for a share of trials (values in per cent): how many succeeded, of how many. It has an exact interval.
+    `counted`: if the values are shares of trials (in per cent), how many trials succeeded, and of how many; else None.
+    Such a share has an exact interval.
     """
 
     values: Mapping[int, float] = field(default_factory=dict)
@@ -209,8 +211,9 @@ class CellValues:
 class Values(Protocol):
     """The interface of all sources of values: a run, several machines, the printed values, or raw data.
 
-    `paired`: values of one block belong together. `single`: there is one value without a spread, which decides alone.
-    `units`: if intervals are over machines, the number of each block's machine; {} if they are over blocks.
+    `paired`: values of one block belong together. `single`: claims are judged by the values as they are, without
+    intervals. `units`: which machine each block ran on (from the block to the machine's index), if intervals are over
+    machines; {} if they are over blocks.
     """
 
     paired: bool
@@ -233,8 +236,9 @@ class Effect:
     """A statement's estimate with the ends of its interval, and whether the statement holds.
 
     `estimate`, `low`, `high`: a ratio, or in the source's unit; `low` and `high` are None if there is no interval.
-    `count`: blocks (if runs are not paired: the fewest runs of a cell). `blocks`: how many blocks would decide it; None
-    if it is decided, or no useful number would.
+    `count`: the number of blocks, or of machines if the interval is over machines (if runs are not paired: the smallest
+    number of runs of a cell). `blocks`: how many would decide whether the statement holds; None if that is decided, or
+    if no useful number would decide it.
     """
 
     statement: Statement

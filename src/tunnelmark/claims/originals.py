@@ -41,7 +41,8 @@ class Publication:
 class Setup:
     """How a source measured, as far as a run records the same of itself; "" for what the source does not say.
 
-    `versions` by the source's arms, `tools` by the names that a run records, `lengths` by the study's workloads.
+    `versions`: the version of each of the source's arms. `tools`: the version of each tool, by the name that a run
+    records. `lengths`: how long the source measured, by the study's workload.
     """
 
     hosts: str = ""
@@ -58,7 +59,8 @@ class SourceDifference:
     """A difference between a source and its repetition that the repetition's record does not show by itself.
 
     `studies`, `workloads`, `arms` (of the study), `conditions` (of the source): it is about runs with one of these; ()
-    means any. `length`: only about runs of that length. `one_machine`: only about runs whose nodes share a machine.
+    means any. `length`: it is about runs of that length; "" means any. `one_machine`: if set, it is only about runs
+    whose nodes share a machine.
     """
 
     topic: Topic

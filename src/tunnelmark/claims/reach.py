@@ -10,7 +10,10 @@ from tunnelmark.record.results import PlanInfo
 
 
 def within_reach(claims: ClaimsFile, study: Study | PlanInfo) -> tuple[Claim, ...]:
-    """Return the testable claims whose arms, conditions and workloads the study has; claims on features need none."""
+    """Return the testable claims whose arms, conditions and workloads the study has.
+
+    Claims on features need none of these, so they are always among them.
+    """
     return tuple(claim for claim in claims.claims if not claim.untestable and _has(claims, study, claim))
 
 

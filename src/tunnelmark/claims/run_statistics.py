@@ -34,10 +34,10 @@ OfRuns = Literal["runs-sd"]
 OfTrials = Literal["success"]
 OfArm = Literal["first-packet", "suite-success"]
 Statistic = Literal[OfSeconds, OfRuns, OfTrials, OfArm]
-"""`seconds-...`: of the means of a trial's whole seconds; `cv` is their standard deviation divided by their mean.
-`runs-sd`: the standard deviation over runs. `success`: per cent of a workload's trials that succeeded,
-`suite-success`: of all the arm's trials under a condition. `first-packet`: seconds from a deployment's start until both
-directions had answered, as the mean over all the arm's trials of a block.
+"""`seconds-...`: the statistic of the means of a trial's whole seconds; `cv` is their standard deviation over their
+mean. `runs-sd`: the standard deviation over runs. `success`: per cent of a workload's trials that succeeded,
+`suite-success`: the same of all the arm's trials under a condition. `first-packet`: seconds from a deployment's start
+until both directions had answered, as the mean over all the arm's trials of a block.
 """
 
 SECONDS: tuple[str, ...] = get_args(OfSeconds)
@@ -51,7 +51,10 @@ OF_THE_VPN = frozenset({"not-ready", "daemon-died", "workload-failed"})
 
 
 def of_seconds(analysis: Analysis, arm: str, setting: Scenario, metric: MetricInfo, statistic: str) -> dict[int, float]:
-    """Return by block the statistic of its trials, in the metric's unit; a trial needs two or more whole seconds."""
+    """Return, by block, a `seconds-...` statistic of the trials, in the metric's unit (`seconds-cv`: a pure number).
+
+    Trials with fewer than two whole seconds are left out, and for `seconds-cv` those with values of zero only.
+    """
     found: dict[int, list[float]] = {}
     for row in _rows(analysis, arm, setting):
         if usable(row, metric):
@@ -94,9 +97,10 @@ def made_of(values: Sequence[float], statistic: str) -> float:
 
 
 def of_runs(values: Mapping[int, float]) -> dict[int, float]:
-    """Return by block the pseudo-values of the logarithm of the standard deviation, as factors.
+    """Return, by block, the jackknife's pseudo-value of the standard deviation over runs, in the unit of the values.
 
-    {} if all runs, or all but one, have the same value, or there are fewer than `MIN_BLOCKS` of them.
+    It is the exponential of the pseudo-value of the logarithm. {} if all values, or all but one, are the same, or if
+    there are fewer than `MIN_BLOCKS` values.
     """
     count = len(values)
     if count < MIN_BLOCKS:
@@ -119,7 +123,10 @@ def first_packets(analysis: Analysis, arm: str, profile: str, topology: str) -> 
 
 
 def answered(analysis: Analysis, arm: str, profile: str, topology: str) -> tuple[int, int]:
-    """Return how many of the arm's deployments under a condition answered, and how many count (see `OF_THE_VPN`)."""
+    """Return how many of the arm's deployments under a condition answered, and how many were counted.
+
+    Deployments that failed for another reason than those in `OF_THE_VPN` are not counted.
+    """
     rows = _of_arm(analysis, arm, profile, topology)
     told = [row for row in rows if row.outcome == "ok" or (row.outcome == "failed" and row.reason in OF_THE_VPN)]
     return sum(bool(row.first_packet) for row in told), len(told)
@@ -141,7 +148,10 @@ def full_core(analysis: Analysis, arm: str, setting: Scenario) -> str:
 def tried(
     analysis: Analysis, arm: str, setting: Scenario | None, profile: str, topology: str
 ) -> tuple[tuple[TrialRow, ...], str]:
-    """Return the trials of a setting (or condition) that are not void, and why they say nothing of the arm, or ""."""
+    """Return the arm's trials in a setting that are not void, and the reason why they say nothing of the arm, or "".
+
+    If `setting` is None, they are its trials in all workloads of the condition (`topology`: "" means any).
+    """
     rows = _of_arm(analysis, arm, profile, topology) if setting is None else _rows(analysis, arm, setting)
     found = tuple(row for row in rows if row.outcome != "void")
     strange = next((row for row in found if row.outcome == "failed" and row.reason not in OF_THE_VPN), None)

@@ -16,7 +16,8 @@ Table = Mapping[Cell, Printed]
 def effect(claim: ClaimTable, cell: Cell, printed: Table, within: float) -> Statement:
     """Return the statement of a test `ratio`, `difference` or `value` about one cell.
 
-    Raises ValueError if its range needs a value that the source does not print, or has no stated width.
+    `within`: the factor by which a ratio may differ from the printed one, if the claim does not state one. Raises
+    ValueError if the range of the statement needs a value that the source does not print, or has no stated width.
     """
     terms = _terms(cell, claim.over)
     scale: EffectScale = "ratio" if claim.test == "ratio" else "difference"
@@ -53,7 +54,10 @@ def order(
 
 
 def before(better: Cell, worse: Cell, printed: Table, quantity: Quantity, over: Sequence[OverTable] = ()) -> Statement:
-    """Return the statement that `better` is better: the ratio of the larger value expected to the other exceeds 1."""
+    """Return the statement that `better` is better than `worse`: the ratio of their values is above 1.
+
+    The ratio is that of the value that should be larger to the other one. `over`: what both are compared with first.
+    """
     larger, smaller = (better, worse) if quantity.better == "higher" else (worse, better)
     terms = _joined((*_terms(larger, over), *((cell, -power) for cell, power in _terms(smaller, over))))
     return Statement(terms, "ratio", 1.0, None, _printed(terms, "ratio", printed))

@@ -31,7 +31,11 @@ def of_run(analysis: Analysis, claims: ClaimsFile | None = None) -> Verdicts | N
 
 
 def on_claims(analysis: Analysis, claims: ClaimsFile) -> Verdicts:
-    """Return the verdicts on these claims; if the study repeats a part of the source, on those that it can test."""
+    """Return the verdicts on these claims.
+
+    If the study repeats only a part of the source (`ClaimsFile.also`), claims that it cannot test are left out, and so
+    are claims on features.
+    """
     plan = analysis.results.plan
     values, level = RunValues(claims, analysis), level_of(plan.enough)
     asked = claims.claims

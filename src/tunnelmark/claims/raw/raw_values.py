@@ -24,7 +24,8 @@ RawStatistic = Literal["mean", "sum", "median", "least", "largest", "deviation"]
 class RawRun:
     """A run of a cell, or one link of a run.
 
-    `value`: in the source's unit; None if the run failed, and `failed` says why. `attempts`: how many it took.
+    `value`: in the source's unit; None if the run failed, and `failed` says why. `attempts`: how many attempts the run
+    took.
     """
 
     name: str
@@ -38,8 +39,8 @@ class RawCell:
     """The runs of one cell in a source's raw data.
 
     `runs`: those that are in the data, in the source's unit.
-    `planned`: how many the source says there are.
-    `statistic`: how the source makes one figure of them.
+    `planned`: how many runs there are according to the source.
+    `statistic`: how the source makes one figure of the runs.
     `readings`: other figures that the source's words may mean, by a description in words.
     """
 
@@ -70,8 +71,8 @@ class RawCell:
 class RawValues:
     """The cells of published raw data. Runs of different arms do not belong together, so nothing is paired.
 
-    `name`: the name of the folder. `single`: each cell has one run on each link, so the mean over links decides, as in
-    the source. `design`: sentences on what the source's design does not allow.
+    `name`: the name of the folder. `single`: each cell has one run on each link, so a claim is judged by the mean over
+    links alone, as in the source. `design`: sentences on what the source's design does not allow.
     """
 
     paired = False
@@ -176,7 +177,7 @@ def at(data: object, path: str, file: Path) -> object:
 
 
 def number(data: object, path: str, file: Path) -> float:
-    """Return the number at a dotted path; StoreError if there is none."""
+    """Return the number at a dotted path; StoreError if there is no value, or if it is not a number."""
     found = at(data, path, file)
     if isinstance(found, bool) or not isinstance(found, int | float):
         raise StoreError(
@@ -191,7 +192,7 @@ def by_path(path: str, factor: float = 1.0) -> Number:
 
 
 def check_unit(claims: ClaimsFile, quantity: str, unit: str) -> None:
-    """Raise UsageError if the file of claims has this quantity in another unit than `unit`, which its reader gives."""
+    """Raise UsageError if the file of claims has a quantity in another unit than `unit`, in which it is read here."""
     if (own := claims.quantities[quantity].unit) != unit:
         raise UsageError(
             f"{claims.name}: {quantity} is in {own}, and is read from raw data in {unit}",

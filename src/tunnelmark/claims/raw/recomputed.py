@@ -19,7 +19,8 @@ MOST_CHOICES = 200
 class Recomputed:
     """A printed value, and the value that the raw data give; None if they give none.
 
-    `agrees`: to the printed digit. `note`: which runs the value lacks, or what else gives the printed value.
+    `agrees`: the printed value is this value, rounded to the printed digit, or cut off or rounded more coarsely, as
+    `note` then says. `note` also says which runs the value lacks, or what else gives the printed value.
     """
 
     printed: Printed
@@ -91,9 +92,10 @@ def _rest_gives(values: Sequence[float], cell: RawCell, printed: Printed) -> boo
 
 
 def agreement(value: float, printed: Printed) -> str:
-    """Return how a value agrees with a printed one: "exact" to the printed digit, or in words; "" if it does not.
+    """Return in words how a value agrees with a printed one; "" if it does not.
 
-    Others are "cut off and not rounded", and "rounded to 10" (or 100 and so on).
+    "exact": it does to the printed digit. Other answers are "cut off and not rounded", and "rounded to 10" (or 100 and
+    so on).
     """
     step = 10.0**-printed.decimals
     if abs(value - printed.value) <= step / 2 * (1 + 1e-9):
