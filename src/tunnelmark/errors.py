@@ -68,7 +68,7 @@ class PlanError(UsageError):
 
 
 class MissingPart(TunnelmarkError):
-    """Something outside of the project is needed and not there."""
+    """Something outside of the project is needed and missing: root, a device, a program or a package."""
 
 
 class LabError(TunnelmarkError):
@@ -110,17 +110,17 @@ class WorkloadFailed(TrialError):
 
 
 class OutputUnreadable(TrialError):
-    """A workload ended well but its output is not what its reader knows."""
+    """A workload ended without an error, but its output does not have the form that is expected."""
 
 
 class TrialVoid(TrialError):
-    """The trial ran, but a gate found that it does not measure what it says."""
+    """The trial is void: by the laboratory's fault, it did not measure what it should."""
 
 
 def plain(error: TunnelmarkError) -> dict[str, str]:
     """Return an error as a dict of texts, which can be sent to another process.
 
-    `again` makes the error from it there.
+    There, `again` makes the error from it.
     """
     return {"kind": type(error).__name__, "message": error.message, "hint": error.hint}
 
@@ -135,7 +135,7 @@ def again(said: Mapping[str, str]) -> TunnelmarkError:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a hint: up to 3 known names near to `name`, all known names if none is near, or "none is known"."""
+    """Return a hint: up to 3 known names similar to `name`, all known names if none is similar, or "none is known"."""
     known = list(known)
     near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
     if near:

@@ -61,7 +61,7 @@ def workloads() -> Mapping[str, Workload[Any]]:
 def vpn(name: str) -> Driver[Any]:
     """Return the driver of a VPN by its name.
 
-    UnknownName if there is none. If an extra file that was left out seems to define it: the UsageError of that file.
+    UnknownName if there is none; the UsageError of an extra file that was left out if that file seems to define it.
     """
     try:
         return vpns()[name]
@@ -87,7 +87,7 @@ def arms() -> Mapping[str, tuple[Driver[Any], Mapping[str, object]]]:
 def arm(name: str) -> tuple[Driver[Any], Options]:
     """Return the driver and the checked options of a named arm.
 
-    UnknownName if there is none. If an extra file that was left out seems to define it: the UsageError of that file.
+    UnknownName if there is none; the UsageError of an extra file that was left out if that file seems to define it.
     """
     known = arms()
     if name not in known:
@@ -97,7 +97,7 @@ def arm(name: str) -> tuple[Driver[Any], Options]:
 
 
 def matrix() -> tuple[MatrixRow, ...]:
-    """Return the feature matrix: a row for every VPN with a driver, then for those without one.
+    """Return the feature matrix: a row for every VPN that has a driver, then a row for every VPN that has none.
 
     If this machine has measured cells of an arm, they replace all measured cells of that arm that are shipped.
     UsageError if a file in a folder `matrix/` is not a row of the matrix.
@@ -124,7 +124,7 @@ def measured_file() -> Path:
 def workload(name: str) -> Workload[Any]:
     """Return a workload by its name.
 
-    UnknownName if there is none. If an extra file that was left out seems to define it: the UsageError of that file.
+    UnknownName if there is none; the UsageError of an extra file that was left out if that file seems to define it.
     """
     try:
         return workloads()[name]
@@ -135,7 +135,7 @@ def workload(name: str) -> Workload[Any]:
 def broken(name: str = "") -> tuple[UsageError, ...]:
     """Return the errors of the extra files that were left out.
 
-    With `name`, only of those that seem to define it: the file has that name, or its text has the name in quotes.
+    With `name`, only the errors of files that seem to define it: the file has that name, or its text has it in quotes.
     """
     quoted = re.compile(rf"""["']{re.escape(name)}["']""")
     return tuple(

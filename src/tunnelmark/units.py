@@ -22,7 +22,7 @@ class Rate(int):
 
     @classmethod
     def parse(cls, text: object) -> Rate:
-        """Read a rate such as `"1 Gbit/s"`. ValueError, which says what would be right, if it is none above zero."""
+        """Read a rate such as `"1 Gbit/s"`. ValueError, which says what is right, if it is not a rate above zero."""
         return cls(_whole(text, _RATES, "a rate above zero such as '100 Mbit/s'"))
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ class Size(int):
 
     @classmethod
     def parse(cls, text: object) -> Size:
-        """Read a size such as `"512 KiB"`. ValueError, which says what would be right, if it is none above zero."""
+        """Read a size such as `"512 KiB"`. ValueError, which says what is right, if it is not a size above zero."""
         return cls(_whole(text, _SIZES, "a size above zero such as '512 KiB'"))
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class Duration(float):
 
     @classmethod
     def parse(cls, text: object) -> Duration:
-        """Read a duration such as `"10 ms"`. ValueError, which says what would be right, if it is none above zero."""
+        """Read a duration such as `"10 ms"`. ValueError, which says what is right, if it is not one above zero."""
         return cls(_quantity(text, _DURATIONS, "a duration above zero such as '10 ms' or '2 s'"))
 
     @classmethod
@@ -68,7 +68,7 @@ class Share(float):
 
     @classmethod
     def parse(cls, text: object) -> Share:
-        """Read a share such as `"0.5 %"`. ValueError, which says what would be right, if it is not one up to 100 %.
+        """Read a share such as `"0.5 %"`. ValueError, which says what is right, if it is not a share up to 100 %.
 
         A number without a unit is refused: 1 could mean 1 % or 100 %.
         """

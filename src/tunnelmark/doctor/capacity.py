@@ -35,7 +35,10 @@ HELD = Profile(
 """A link that shows how much the emulator carries: it delays each packet and loses none on purpose."""
 
 TIMES = 3
-"""At most so many looks at one rate; most of them decide: one may meet the machine's best moment, or its worst."""
+"""A rate is looked at up to so many times, and the majority decides.
+
+A single look may meet the machine's best moment, or its worst.
+"""
 
 LOWEST = Rate(50_000_000)
 """The lowest rate in bit/s that `auto` becomes, unless its bound is lower: a slower link hides what VPNs differ in."""
@@ -58,7 +61,7 @@ _HINT = "the lab's own measurement failed; --no-measure leaves it out, `tunnelma
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """The lateness of packets from the emulator, in seconds, in the direction with the higher p99; `count` packets."""
+    """The lateness of packets from the emulator, in seconds, in the direction with the higher p99; `count`: packets."""
 
     count: int
     p50: float
@@ -71,7 +74,7 @@ class CapacityLook:
     """The result of one look: `goodput` in bit/s of payload, and `packets` per second.
 
     `late`: how late the emulator was; None if it held no packet. `trouble`: what it lost; None if it lost nothing.
-    `whole`: a TCP stream's goodput with its first moments; it never exceeds what the link carried. 0 for UDP.
+    `whole`: a TCP stream's goodput with its first 0.2 s, which `goodput` leaves out; never above the link's. 0 for UDP.
     """
 
     goodput: float
@@ -89,9 +92,9 @@ class CapacityLook:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The rate in bit/s that a link should have on this machine, and why.
+    """The rate that a link should have on this machine, and why; rates are in bit/s.
 
-    `ceiling`: the goodput in bit/s without a rate. `holds`: whether most looks at `rate` left enough `margin`.
+    `ceiling`: the goodput over a link without a rate. `holds`: whether most looks at `rate` left enough `margin`.
     `tried`: the looks at each rate that was tried.
     """
 
@@ -217,7 +220,10 @@ def least_bad(profile: Profile, tried: Mapping[Rate, Sequence[CapacityLook]]) ->
 
 
 def reason(chosen: Chosen, profile: Profile, whose: str = "this machine") -> str:
-    """Return in one sentence why this rate was chosen, for the record and for people."""
+    """Return in one sentence why this rate was chosen, for the record and for people.
+
+    `whose`: the machine whose link it is, in words.
+    """
     said = f"the bare link of {whose} carried {Rate(_round(chosen.ceiling))} without it"
     verb = "filled" if profile.only_shaped else "kept in time"
     shown = [f"{rate} ({_short(auto.at(profile, rate), looks)})" for rate, looks in chosen.tried.items()]

@@ -22,9 +22,10 @@ PERF = Requirement("perf", ("perf",), ("linux-perf",), ("perf", "--version"), r"
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Facts on the machine. Sizes are in bytes. Each of `parts` has its version, or the error why it is missing.
+    """Facts on the machine. Sizes are in bytes.
 
-    `probes` and `as_user` have, for each kernel feature, why it cannot be used; "" if it can.
+    `parts`: each program with its version, or with the error that says why it is missing.
+    `probes`, `as_user`: for each kernel feature, the reason why root, or a user, cannot use it; "" if it can be used.
     """
 
     system: str

@@ -35,7 +35,10 @@ _STANDSTILL = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Crypto:
-    """The bit/s that one core encrypts by each cipher, in packets of PACKET bytes."""
+    """The bit/s that one core encrypts, in packets of PACKET bytes.
+
+    `chacha`: by ChaCha20-Poly1305. `aes`: by AES-128-GCM.
+    """
 
     chacha: float
     aes: float
@@ -45,7 +48,8 @@ class Crypto:
 class Measured:
     """All that was measured of this machine.
 
-    `direct`, `emulator`: one TCP stream over the bare link, and through the emulator; `..._small`: UDP of 64 bytes.
+    `direct`, `emulator`: one TCP stream over the bare link, and one through the emulator. `direct_small`,
+    `emulator_small`: UDP datagrams of 64 bytes, over the same two links.
     `busy`: the emulator under a study's load. `filled`: the highest rate that the bare link fills.
     `asleep`, `awake`: wake-ups with cores that may sleep, and with cores kept awake.
     `steal`: the share of all cores that the host of this virtual machine took meanwhile.

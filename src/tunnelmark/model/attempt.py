@@ -26,7 +26,7 @@ UNVERIFIED = "`tunnelmark check-link PROFILE` shows every line; keep the machine
 
 
 def folder_of(trial: str, number: int) -> str:
-    """Return the name of the folder for an attempt's raw output: the trial's id; from the second on, `id~number`."""
+    """Return the name of the folder for an attempt's raw output: the trial's id, or `id~number` from number 2 on."""
     return trial if number == 1 else f"{trial}~{number}"  # no name in an id has this sign
 
 
@@ -36,7 +36,7 @@ def stem(message: str) -> str:
 
 
 def merged_messages(messages: Sequence[str]) -> list[tuple[str, int]]:
-    """Return messages that differ only in their numbers as one, with how many there are; the most frequent first.
+    """Merge messages that differ only in their numbers; return each with how often it occurs, the most frequent first.
 
     Where the numbers differ, the least and the largest one are given: `0.26 to 0.61 cores`.
     """
@@ -109,7 +109,7 @@ class LinkCounts:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt at a trial: the first one, or a later one (`number` > 1) after the trial was void.
+    """One attempt at a trial: the first one, or a later one (`number` > 1) after a void attempt.
 
     `link`: the direction that was measured (`a>b`). `phases`: wall seconds by phase (PHASES).
     `first_packet`: seconds from the start of the first daemon to the first answered ping, by direction.

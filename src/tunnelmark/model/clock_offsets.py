@@ -42,7 +42,7 @@ class ClockCourse:
 
     @property
     def error(self) -> int:
-        """By how many nanoseconds `ours` may be wrong. If the clock was set meanwhile, its whole change counts."""
+        """By how many nanoseconds `ours` may be wrong. If the clock was set meanwhile, its whole change is added."""
         change = abs(self.after.realtime - self.before.realtime)
         each = self.before.error, self.after.error
         slewed = SLEW * (self.end - self.begin) + sum(each)

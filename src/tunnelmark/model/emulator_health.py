@@ -43,7 +43,7 @@ def unplanned(report: Mapping[str, Any], away: Collection[str] = ()) -> int:
 
 
 def trouble(reports: Sequence[Mapping[str, Any]], away: Collection[str] = ()) -> str | None:
-    """Say how many packets the first faulty emulator dropped unasked since its start (`unplanned`); None if none.
+    """Say how many packets the first faulty emulator dropped unasked since its start (`unplanned`); None if none did.
 
     Lateness is not judged here: `model.grades` judges it for each metric.
     """

@@ -64,7 +64,7 @@ DRIFTS = Metric(
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One value of a metric. `time`: in a series, seconds since the window began; None if it is for the whole."""
+    """One value of a metric. `time`: in a series, seconds since the window began; None for the whole window."""
 
     metric: str
     value: float

@@ -19,11 +19,12 @@ RECORDS = np.dtype([("number", "<u4"), ("phase", "<u2"), ("flags", "<u2"), ("sen
 class Flow:
     """The packets of a link check in one direction: the nodes, the probes, the train, and each received packet.
 
-    `start`, `train_start`: when the first packet of each was due, in nanoseconds of the clock of `records`.
+    `start`: when the first probe was due. `train_start`: when the first packet of the train was due; 0 without a train.
+    Both are in nanoseconds of the clock of `records`.
     `pace`, `train`: the plan, with the number of packets that were really sent; None if there was none.
     `train_rate`: the rate of frames that the train's sender reached, in bit/s.
-    `late`: how late the latest probe was sent, in seconds.
-    `behind`: by how many seconds the emulator was behind the train's sender; so long packets waited in front of it.
+    `late`: the largest delay with which a probe was sent after it was due, in seconds.
+    `behind`: by how many seconds the emulator was behind the train's sender: so long, packets waited in front of it.
     """
 
     source: str

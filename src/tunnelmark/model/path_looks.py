@@ -8,7 +8,10 @@ DIRECT, RELAYED = "path_direct", "path_relayed"
 """The metrics for the bytes, in per cent, that came from the other end itself, and through a third node."""
 
 STRAY = 10.0
-"""From this percentage of bytes on another path on, traffic does not count as taking the path its arm is named by."""
+"""If at least so many per cent of the bytes took another path, the traffic did not take the path of the arm's name.
+
+An arm is named as direct or as relayed.
+"""
 
 Look = Mapping[str, float]
 """The shares of one look in per cent, by metric, and its `time` in seconds."""
@@ -20,8 +23,9 @@ def relayed(look: Look) -> bool:
 
 
 def direct_from(looks: Sequence[Look]) -> float | None:
-    """Return the time of the look from which all were direct: under `STRAY` per cent relayed; None if the last was not.
+    """Return the time of the first look from which on all looks were direct; None if the last look was not direct.
 
+    A look is direct if less than `STRAY` per cent of its bytes came through a third node, and more bytes came directly.
     A packet seen outside in one look may be seen inside only in the next, so a direct share below 100 % proves nothing.
     """
     found = None

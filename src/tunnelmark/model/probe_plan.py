@@ -50,7 +50,11 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Train:
-    """A train of packets, faster than the rate: number, seconds between two, bytes of content, packets per call."""
+    """A train of packets that are sent faster than the link's rate.
+
+    `count`: how many packets. `interval`: seconds from one packet to the next. `size`: bytes of UDP content in each.
+    `batch`: how many packets are sent with one system call.
+    """
 
     count: int
     interval: float
@@ -63,8 +67,8 @@ def enough(profile: Profile) -> int:
 
     They suffice to tell the rarest impairment from none and from twice its share: about 60 probes must be struck for that
     (`analyse.link.power`). What strikes fewer than one packet in a hundred is left to the counts of the trials' own
-    traffic, which has thousands of packets a second; a link check would take minutes. A probe counts as one packet in
-    whatever unit the link counts.
+    traffic, which has thousands of packets a second; a link check would need minutes for it. A probe counts as one
+    packet in whatever unit the link counts.
     """
     told = [share for way in (profile.forward, profile.back) for share in shares(way, profile.model, "wire").values()]
     rare = min((share for share in told if share >= _STRUCK / _PROBES[1]), default=1.0)
@@ -93,7 +97,7 @@ def train_of(way: Direction) -> Train | None:
 
 
 def patience(train: Train, way: Direction) -> float:
-    """Return the seconds after which a train ends, even if not all was sent, so that the next train does not meet it.
+    """Return after how many seconds a train ends, even if its sender is late, so that it does not meet the next train.
 
     A sender slower than the rate measures nothing, so there is no use in waiting for it.
     """

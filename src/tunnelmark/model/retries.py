@@ -59,7 +59,11 @@ class RetryLedger:
         return again(self._plan.study, found)[: max(self._spare, 0)]
 
     def replacement(self, number: int) -> list[Trial]:
-        """Return the trials of replacement block `number` (from 1): all arms of settings with too few whole blocks."""
+        """Return the trials of replacement block `number` (from 1), in the scenarios that lack whole blocks.
+
+        A block is whole in a scenario if all trials of the block in that scenario are settled. A scenario lacks blocks
+        if it has fewer whole blocks than the study has blocks.
+        """
         study = self._plan.study
         block = replacement(study, number, len(self._plan.trials))
         known = [*self._plan.trials, *(trial for early in range(1, number) for trial in replacement(study, early, 0))]
@@ -71,7 +75,7 @@ class RetryLedger:
         return [trial for trial in block if _setting(trial) in short]
 
     def settled(self, trials: Iterable[Trial]) -> Collection[str]:
-        """Return the ids of trials that get no other attempt: they are settled, or had as many as the study allows."""
+        """Return the ids of trials that get no other attempt: they are settled, or had all allowed attempts."""
         return {
             trial.id
             for trial in trials

@@ -16,7 +16,7 @@ KINDS = (
     "cryptography",
     "other of the program",
 )
-"""The kinds of work that a stack may show, in the order of the table."""
+"""The kinds of work that a stack may show, in the order of the report's table of them."""
 
 _SOFTIRQ = re.compile(r"^(handle_softirqs|__do_softirq)$")
 _CALLS = (
@@ -38,8 +38,8 @@ _CRYPTOGRAPHY = re.compile(
 def kind(frames: str) -> str:
     """Return the kind of work (see KINDS) of a stack. `frames`: its function names, outermost first, joined by `;`.
 
-    A stack with a soft interrupt counts as one wherever that began: most begin at the end of a send, whose packets the
-    kernel then carries on.
+    A stack in which a soft interrupt runs counts as `soft interrupts`, whatever it interrupted: most run at the end of
+    a send, whose packets the kernel then carries on.
     """
     names = frames.split(";")
     kernel = [name.removesuffix("_[k]") for name in names if name.endswith("_[k]")]
@@ -64,9 +64,9 @@ def folded_stacks(text: str) -> Counter[str]:
 
 
 def shares_of(text: str, programs: frozenset[str]) -> dict[str, float]:
-    """Return the per cent of a folded file's samples that belong to these programs, by kind; {} if it has none.
+    """Return, by kind, which per cent of a folded file's samples are of these programs; {} if the file has no samples.
 
-    `programs` are names of threads, as the kernel has them.
+    `programs`: names of threads, as the kernel has them.
     """
     stacks = folded_stacks(text)
     total = stacks.total()

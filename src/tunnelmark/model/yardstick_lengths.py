@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 PACKET = 1420
-"""Bytes of the packet for the ciphers and the TUN device: the largest one inside WireGuard on Ethernet."""
+"""Bytes of the packet for the ciphers and the TUN device: the largest that fits inside WireGuard on Ethernet."""
 
 TITLES: Mapping[str, str] = {
     "system call": "a system call that does nothing",
@@ -26,7 +26,11 @@ TITLES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """The result of a yardstick in nanoseconds: the median (`value`) of its slices, and quartiles (`low`, `high`)."""
+    """The result of a yardstick: the nanoseconds that one operation took.
+
+    It is measured in many slices of a millisecond or so. `value`: the median of the slices. `low`, `high`: the
+    quartiles.
+    """
 
     value: float
     low: float

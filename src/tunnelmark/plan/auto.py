@@ -24,7 +24,7 @@ FILE = "fixed.toml"
 """The file with the rate that each `auto` has in a run's results; it is next to the folders of the study's inputs."""
 
 MOST, LEAST = Rate(10_000_000_000), Rate(1_000_000)
-"""The highest rate in bit/s of an `auto` without a bound, and the lowest one that `steps` yields by default."""
+"""The highest rate in bit/s of an `auto` without a bound, and the lowest rate that `steps` yields by default."""
 
 SHARE = 0.5
 """The largest rate of an `auto`, as a share of what the link carries without a rate.

@@ -10,7 +10,8 @@ from tunnelmark.plan.impairments import Blackout
 def begun_at(blackout: Blackout, seed: int, link: int, place: int) -> float:
     """Return when a blackout first begins, in seconds since the link's zero: as stated, or drawn within its period.
 
-    The draw depends on `seed` (which differs by block), the number of the link, and `place`: the index in the profile.
+    The draw depends on `seed` (which differs by block), on `link` (the index of the link in its lab), and on `place`
+    (the index of the blackout in its direction).
     """
     if blackout.every is None or blackout.start is not None:
         return float(blackout.start or 0.0)

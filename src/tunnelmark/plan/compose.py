@@ -19,12 +19,12 @@ TRAVERSAL = "traversal"
 """The name of the workload that reports which path a VPN finds, and of the study that runs it."""
 
 YARDSTICK = "anchor-chacha20"
-"""The anchor of a comparison. It encrypts, as almost every VPN does, so that this common cost is in it."""
+"""The anchor of a comparison. It encrypts, as almost every VPN does, so that its cost contains this common cost."""
 
 _NO_MARKUP = str.maketrans("[]", "()")  # a terminal would take a path with these for markup
 
 _CASCADES: Mapping[Cascade, str] = {"series": " on each link in series", "nested": " nested along the chain"}
-"""What the title of a comparison adds about its VPNs."""
+"""What the title of a comparison says, after the names of its VPNs, about how these are placed."""
 
 
 def comparison(
@@ -45,9 +45,10 @@ def comparison(
 ) -> str:
     """Return the TOML text of a study that compares VPNs, as shipped, with direct and each other, over each profile.
 
-    Direct and the first VPN are in it twice, as A/A pairs. `normalised`: every arm has the same inner MTU and queue.
-    `cores`: of each node. `anchor`: add our reference tunnel, unless one is in `vpns`. `cascade`: each VPN is one.
-    `behind_gateways`: each VPN joins two gateways. The anchor can be neither, so it is left out then.
+    Direct and the first VPN are in the study twice, as A/A pairs. `normalised`: every arm has the same inner MTU and
+    queue. `cores`: how many cores each node has. `anchor`: add our reference tunnel, unless one is in `vpns`.
+    `cascade`: each VPN runs as such a cascade. `behind_gateways`: each VPN joins two gateways. The anchor can do
+    neither of these, so it is left out then.
 
     UnknownName if a name does not exist, UsageError if there is nothing to compare.
     """
@@ -103,9 +104,9 @@ def two_builds(
 ) -> str:
     """Return the TOML text of a study of two builds of one VPN, the arms `old` and `new`.
 
-    `old`, `new`: the paths of each build's programs, by name. `labels`: the title of each. The old build is in it
-    twice, as an A/A pair: the difference between these two is noise.
-    UnknownName if a name does not exist, UsageError if there is nothing to compare.
+    `old`, `new`: the paths of each build's programs, by name. `labels`: the titles of the old and the new build. The
+    old build is in the study twice, as an A/A pair: the difference between these two is noise.
+    UnknownName if a name does not exist, UsageError if `vpn` is the bare link, which has no builds.
     """
     _check("VPN", [vpn], catalogue.arms)
     if vpn == DIRECT:
@@ -149,11 +150,11 @@ def traversal(
 ) -> str:
     """Return the TOML text of a study of the path that VPNs find between nodes behind each pair of kinds of routers.
 
-    Each pair is in it once: both nodes start at the same time, so it makes no difference which is behind which kind.
-    `sample`: the number of pairs to draw, by `seed`; None: all. `duration`: of a trial, in seconds. The first VPN is in
-    it twice, which shows whether the same path is found again.
+    Each pair occurs once: both nodes start at the same time, so it makes no difference which is behind which kind.
+    `sample`: the number of pairs to draw, by `seed`; None: all. `duration`: seconds of traffic in a trial. The first
+    VPN is in the study twice, which shows whether the same path is found again.
 
-    UnknownName if a name does not exist, UsageError if there is nothing to try.
+    UnknownName if a name does not exist, UsageError if no VPN is named or so many pairs cannot be drawn.
     """
     arms = [vpn for vpn in dict.fromkeys(vpns) if vpn != DIRECT]
     if not arms:

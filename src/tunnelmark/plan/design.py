@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 AXES = {"arms": "arm", "profiles": "profile", "topologies": "topology", "workloads": "workload"}
-"""The axes that make up a cell, in the order of its name: the plural of each, and the word for one."""
+"""The axes that make up a cell, in the order of its name: by the plural of each word, its singular."""
 
 Names = Mapping[str, Sequence[str]]
 """Names by axis; the axes are the keys of `AXES`."""

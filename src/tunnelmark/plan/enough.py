@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from tunnelmark.plan.model import Study
 
 FLOOR = 8
-"""Blocks before the first decision if none are stated: with fewer, their spread is too uncertain."""
+"""Blocks before the first decision if their number is not stated: with fewer, the spread is too uncertain."""
 
 FEWEST = 5
 """Fewest blocks if a precision is asked for: with three, one sample in forty shows a sixth of its true spread."""
 
 MOST = 40
-"""The most blocks if none are stated: five times the usual eight, which more than halves an interval."""
+"""The most blocks if no maximum is stated: five times the usual eight, which more than halves an interval."""
 
 BATCH = 4
 """Blocks that are added between two decisions. Each decision is a chance to stop by luck (`bench/stopping_bars.py`)."""
@@ -25,12 +25,12 @@ BATCH = 4
 
 @dataclass(frozen=True, slots=True)
 class Enough:
-    """Blocks are added to the first `floor` until ratios are precise, the time is up, or there are `most` blocks.
+    """When a run has enough blocks: after `floor` blocks, more are added until one of these conditions holds.
 
-    `precision`: the largest half-width of an interval, as a share of the ratio (0.05: 5 %); None: ratios do not end it.
-    `budget`: the time for all blocks, in seconds; None: no limit.
-    `change`: in place of a precision: until a change of this share from arm `old` to arm `new` is found or excluded.
-    `metrics`: those in which the change is looked for; empty: the primary ones.
+    `most`: there are so many blocks. `precision`: the half-width of every ratio's interval is at most this share of
+    the ratio (0.05: 5 %); None: no such condition. `budget`: so many seconds for all blocks are over; None: no limit.
+    `change`: in place of a precision: a change of this share from arm `old` to arm `new` is found or excluded.
+    `metrics`: the metrics in which the change is looked for; empty: the primary metrics.
     """
 
     floor: int
@@ -42,7 +42,10 @@ class Enough:
 
 
 def enough_of(floor: int, most: int | None, precision: float | None, budget: float | None) -> Enough | None:
-    """Return when a run has enough blocks; None if their number is fixed. ValueError if the figures cannot be used."""
+    """Return when a run has enough blocks; None if their number is fixed (neither precision nor budget).
+
+    ValueError if the figures cannot be used together.
+    """
     if precision is None and budget is None:
         if most is not None:
             raise ValueError("blocks are only added for a precision, or as long as there is time")

@@ -73,7 +73,7 @@ class Files:
         return next(given, None) or next(file for file in candidates if file.is_file())
 
     def current(self, kind: FileKind, name: str) -> str:
-        """Return the present name for a former one, with a warning; any other name as it is."""
+        """Return the present name of a file for its former name, and warn; any other name is returned as it is."""
         now = FORMER.get(kind, {}).get(name)
         if now is None or name in self.names(kind):
             return name
@@ -84,7 +84,7 @@ class Files:
         """Return the files plus those that `text` names by path, and `text` with present names instead of paths.
 
         `./profiles/my-dsl.toml` becomes `my-dsl`, also where it is joined: `gso+./profiles/my-dsl.toml`. PlanError if
-        such a file does not exist, UsageError if its name is not valid, or is that of another file.
+        such a file does not exist, UsageError if its name is not valid, or if a known file of that name differs.
         """
         whole = kind == "study" or Path(text).is_file()  # a folder may have a + in its name
         parts = [text] if whole else text.split(JOIN)
@@ -115,7 +115,10 @@ class Files:
         return replace(self, by_path=(*self.by_path, (kind, name, path.absolute()))), name
 
     def fixed(self) -> dict[str, Fixed]:
-        """Return the rate fixed for each profile with an `auto`, from the first folder that has any; {} if none."""
+        """Return, by profile, the rates that were fixed for `rate = "auto"`, from the first folder with a file of them.
+
+        {} if no folder has such a file (`auto.FILE`). PlanError if it cannot be used.
+        """
         for folder in self.folders:
             if (file := folder / auto.FILE).is_file():
                 return auto.read(read_text(file), str(file))

@@ -25,7 +25,7 @@ Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """A stage that strikes packets at random. `correlation`: that of a decision with the one before it."""
+    """A stage that strikes packets at random. `correlation`: that of a decision with the decision before it."""
 
     probability: Share
     correlation: Share = NEVER
@@ -35,8 +35,8 @@ class Chance:
 class GilbertElliott:
     """Loss in a good and a bad state (Gilbert 1960, Elliott 1963).
 
-    `p`: the chance, at each packet, to go from the good to the bad state; `r`: to go back.
-    `h`: the share of packets that the bad state delivers; `k`: that of the good state.
+    `p`: the chance, at each packet, to go from the good to the bad state; `r`: the chance to go back.
+    `h`: the share of packets that the bad state delivers; `k`: the share that the good state delivers.
     """
 
     p: Share
@@ -69,7 +69,7 @@ class FourState:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Recorded losses, a character a packet: `0` is delivered, `1` is lost. `repeat`: it begins again at its end."""
+    """Recorded losses, a character for each packet: `0` is delivered, `1` is lost. `repeat`: it repeats at its end."""
 
     pattern: str
     repeat: bool = True
@@ -81,7 +81,7 @@ class Bursts:
 
     The model is Gilbert's two states, with exponentially distributed times in each.
     `burst`: the mean length of a burst. `every`: the mean time from the start of one to the start of the next.
-    `probability`: the share of packets that are lost in a burst. `outside`: the share between bursts.
+    `probability`: the share of packets that are lost in a burst. `outside`: the share between bursts that is lost.
     """
 
     burst: Duration
@@ -107,9 +107,9 @@ Loss = Chance | GilbertElliott | FourState | Bursts | Pattern
 class Jitter:
     """Variation of the delay. `size`: half the width of a `uniform` distribution, the standard deviation of others.
 
-    With `correlation_time` the jitter is a process in time: all packets of one moment have the same. It follows a
-    normal variable whose correlation with itself falls to 1/e after that time. Without it, each packet has a jitter of
-    its own, and `correlation` is that with the packet before.
+    With `correlation_time` the jitter is a process in time: all packets of one moment have the same jitter. It follows
+    a normal variable whose correlation with itself falls to 1/e after that time. Without `correlation_time`, each
+    packet has a jitter of its own, and `correlation` is its correlation with the jitter of the packet before.
     `keep_order`: a packet never leaves before one that entered earlier. netem's jitter cannot keep the order.
     """
 
@@ -149,8 +149,8 @@ class Trace:
 class Blackout:
     """A time in which every packet that enters the link is lost. Times count from the link's zero.
 
-    `every`: the time from the start of one to the start of the next; None: it comes once.
-    `start`: when the first begins; None: that is drawn for each block, anywhere in the period `every`.
+    `every`: the time from the start of one blackout to the start of the next; None: there is only one.
+    `start`: when the first one begins; None: a start within the period `every` is drawn for each block.
     """
 
     start: Duration | None

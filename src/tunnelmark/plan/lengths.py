@@ -35,7 +35,7 @@ _FRIENDLY = 3 * (1 - _BETA) / (1 + _BETA)  # segments a round trip by which CUBI
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """What a transfer needs on a path, in seconds: its warm-up, its window, and the longest period of cuts (or 0)."""
+    """What a transfer needs on a path, in seconds: warm-up, window, and the longest period of cuts (0 without cuts)."""
 
     warmup: float
     window: float
@@ -159,7 +159,7 @@ def _longest(path: Sequence[Profile]) -> float:
 
 
 def meet_cuts(uses: Iterable[WorkloadUse], profiles: Sequence[Profile], blocks: int, problems: Problems) -> None:
-    """Raise PlanError if a workload's trials would miss a link's cuts: their result would be that of another link.
+    """Raise PlanError if a workload's trials would miss a link's cuts, because they would measure a link without cuts.
 
     A cut with a stated start must begin before the trial ends. If the start is drawn for each block, at least one of
     all blocks must meet a cut on average.

@@ -20,7 +20,7 @@ from tunnelmark.plan.study_schema import TomlTable
 from tunnelmark.units import Rate, Share
 
 HEADER = 14
-"""Bytes of a frame's Ethernet header in memory. A link whose rate counts IP packets only has minus that as overhead."""
+"""Bytes of a frame's Ethernet header in memory. A link whose rate counts only IP packets has an `overhead` of -14."""
 
 _SHARE = "a share from '0 %' to '100 %', such as '0.5 %'"
 _DURATION = "a duration above zero such as '10 ms'"

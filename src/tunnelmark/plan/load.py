@@ -53,9 +53,11 @@ def load_study(
 
     `blocks`, `seed` and `watch` replace those of the file. `smoke` and `full` choose the short and the long length.
     `grows`: blocks are added if the file asks for a precision or has a time budget.
-    `only`: the names to measure of some axes. The bare link, the anchor and an A/A pair stay in any case.
+    `only`: for some axes (`design.AXES`), the names that are measured; of other axes, all names are. The bare link, the
+    anchor and an A/A pair stay in any case.
 
-    UnknownName or PlanError (with every problem of the file) if it cannot be used. UsageError if an argument cannot be.
+    UnknownName if a name does not exist, PlanError (with every problem of the file) if the file cannot be used,
+    UsageError if an argument cannot be used.
     """
     path = files.find_study(name_or_path)
     parse_ = partial(
@@ -202,7 +204,7 @@ def write_inputs(inputs: Mapping[str, str], folder: Path) -> None:
 def load_profile(name: str, files: Files, fixed: Fixed | None = None) -> Profile:
     """Return the profile of that name, or of several names joined by `+`.
 
-    `fixed`: the rate for `rate = "auto"`; None: the one that a folder of `files` holds, if any.
+    `fixed`: the rate for `rate = "auto"`; None: the rate that was fixed in a folder of `files`, if there is one.
     UnknownName or PlanError if the profile cannot be used.
     """
     return parse_profile(_sources(name, files), fixed or files.fixed().get(name))

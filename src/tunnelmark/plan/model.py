@@ -62,7 +62,10 @@ class Profile:
 
     @property
     def carried(self) -> Rate | None:
-        """The bit/s of full frames that the forward rate carries: less than it if the link adds bytes to each frame."""
+        """The bit/s of full frames that the forward rate carries: less than it if the link adds bytes to each frame.
+
+        None if there is no forward rate.
+        """
         return self.forward.carried
 
     @property
@@ -82,7 +85,7 @@ class Profile:
 class Link:
     """A segment of the underlay: it joins two nodes directly, or more of them by a switch.
 
-    `mtu`: the largest IP packet, in bytes. `profile`: the link's own, in every study; None: it has the study's profile.
+    `mtu`: the largest IP packet, in bytes. `profile`: its profile in every study; None: the study's profile.
     """
 
     name: str
@@ -96,7 +99,7 @@ class Topology:
     """The nodes of a lab, in order, the routers between them, and the links that join all of them.
 
     A VPN is deployed on the nodes; routers only forward. Traffic runs from the first node to the last.
-    `hub`: the node that serves the others if a VPN needs one. None: the first node (its relay is another, see `relay`).
+    `hub`: the node that serves the others if a VPN needs one. None: the first node; the relay may be another (`relay`).
     `forwards`: the nodes that forward for the others. If there are any, all nodes are a chain, and a VPN runs only on
     its two ends, unless its arm is a cascade (`Arm.cascade`) or has gateways (`Arm.behind_gateways`).
     """
@@ -127,7 +130,7 @@ class Topology:
         return replace(self, routers=tuple(Router(router.name) for router in self.routers))
 
     def of_kinds(self, kinds: Sequence[str]) -> Topology:
-        """Return the topology with other kinds of routers (see `Router.of_kind`), where these have an outside link.
+        """Return the topology with its routers changed to other kinds, if they have an outside link (`Router.of_kind`).
 
         One kind holds for all such routers; several kinds are for one router each. ValueError if their numbers differ,
         or if no router has an outside link.
@@ -164,7 +167,10 @@ class Topology:
 
     @property
     def probed(self) -> Topology:
-        """The topology as link checks probe it: with routers or a chain, its first link with the study's profile."""
+        """The topology as link checks probe it.
+
+        If it has routers or is a chain, only its first link with the study's profile is left, with the nodes on it.
+        """
         if not (self.routers or self.forwards):
             return self
         link = next((link for link in self.links if link.profile is None), self.links[0])
@@ -176,7 +182,8 @@ class InnerNetwork:
     """A VXLAN or Geneve network on top of the overlay, in which workloads run, as pods of a cluster do.
 
     Without a VPN it is on top of the underlay.
-    `mtu`: of its interfaces, in bytes. None: the overlay's less the headers that are added, so nothing is fragmented.
+    `mtu`: the MTU of its interfaces, in bytes. None: the overlay's MTU less the headers that are added, so nothing is
+    fragmented.
     `ipv6`: its addresses are IPv6 only, so workloads send IPv6 only.
     """
 
@@ -201,7 +208,7 @@ class Arm:
     `normalised`: its overlay interface gets the inner MTU and queue of all normalised arms; otherwise it is as shipped.
     `underlay`: which of the nodes' addresses the VPN is given.
     `sysctls`: kernel settings of all nodes and routers, by sysctl(8)'s names.
-    `inner`: the network on top of it in which workloads run; None: they run in the overlay itself.
+    `inner`: the network on top of its overlay in which workloads run; None: they run in the overlay itself.
     `cascade`: how its tunnels follow each other on a chain; None: it has one tunnel from end to end.
     `behind_gateways`: its tunnel joins the first and the last node that forward; the ends are hosts behind those.
     `programs`: paths of programs that it runs in place of the installed ones, by program name.

@@ -17,7 +17,7 @@ LONGEST = 40  # characters; names head the columns of tables
 def scaffold(kind: Literal["profile", "topology"], name: str, path: str) -> str:
     """Return the text of a new profile or topology, which loads as it is; `path`: its file, for commands.
 
-    UsageError if the name does not suit a study file, a table or the name of a folder.
+    UsageError if `name` cannot be used in a study file, or is too long for tables.
     """
     if not re.fullmatch(NAME_PATTERN, name):
         raise UsageError(
@@ -44,9 +44,10 @@ def workflow(forge: Forge, vpn: str, program: str) -> str:
 
 
 def module_name(what: str, name: str, taken: Collection[str]) -> str:
-    """Return the name of a new VPN's or workload's module; UsageError if `name` does not suit it, a study or a table.
+    """Return the name of the Python module for a new VPN or workload called `name`.
 
-    `what`: the word for it in errors. `taken`: the names of modules in its package that are something else.
+    `what`: the word for the new thing in errors. `taken`: the names of modules of its package that are something else.
+    UsageError if `name` is taken, cannot be used in a study file or as a module's name, or is too long for tables.
     """
     module = name.replace("-", "_").replace(".", "_")
     if not re.fullmatch(NAME_PATTERN, name) or not module.isidentifier() or keyword.iskeyword(module):

@@ -20,7 +20,10 @@ def order(study: Study) -> Plan:
 
 
 def replacement(study: Study, number: int, position: int) -> list[Trial]:
-    """Return the trials of replacement block `number` (from 1), as if planned; `position`: how many are planned."""
+    """Return the trials of replacement block `number` (from 1), as if the plan went on with it.
+
+    `position`: how many trials the plan has; theirs are counted on from there.
+    """
     return _block(study, study.blocks + number, position + (number - 1) * len(study.cells()))
 
 

@@ -38,7 +38,10 @@ class Problems:
     def add_invalid(
         self, error: ValidationError, model: type[BaseModel], data: object, key: Location = (), name: str = ""
     ) -> None:
-        """Note all errors that pydantic found in `data`: `model` is its model, `key` its location, `name` its owner."""
+        """Note all errors that pydantic found in `data`, which should fit `model`.
+
+        `key`: where `data` is in the file. `name`: the table that the messages name; "" if its name is in `data`.
+        """
         # Unknown keys first: a misspelt key explains why the right one is missing.
         for detail in sorted(error.errors(include_url=False), key=lambda detail: detail["type"] != "extra_forbidden"):
             problem, hint = _explain(detail, model)
@@ -158,7 +161,10 @@ def _whose(data: object, location: Location) -> str:
 
 
 def unique(names: Iterable[str], key: Location, problems: Problems, *, field: str = "") -> None:
-    """Note each name that occurs a second time, at its place in the list at `key`."""
+    """Note each name that occurs a second time, at its index in the list at `key`.
+
+    `field`: the key of the name if the list is one of tables; "" if it is one of names.
+    """
     seen: Counter[str] = Counter()
     for place, name in enumerate(names):
         seen[name] += 1

@@ -69,7 +69,7 @@ class _Stated:
 def parse_profile(sources: Sequence[Source], fixed: Fixed | None = None) -> Profile:
     """Return the profile that the files state together.
 
-    `fixed`: the rate for each `rate = "auto"`. Without it, the highest allowed rate is there, and `Profile.auto` set.
+    `fixed`: the rate for each `rate = "auto"`. None: the highest allowed rate is taken, and `Profile.auto` is set.
     PlanError names the keys with impossible values, or one that has different values in two places.
     """
     tables = [(source, parse(source.text, source.file, ProfileFile).profile) for source in sources]

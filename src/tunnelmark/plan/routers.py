@@ -23,7 +23,7 @@ class Nat:
     `mapping`: which packets of a node get the same outside port. `filtering`: whose packets to that port are let in.
     `ports`: the outside port is the node's own port if that is free (`preserved`), or any port.
     `hairpin`: whether a node behind the router reaches another node behind it at that node's outside port.
-    `timeout`: seconds after which an unused mapping ends. That of a TCP connection lasts as long as the connection.
+    `timeout`: seconds after which an unused mapping ends. The mapping of a TCP connection does not end before it.
     """
 
     mapping: Dependence = "endpoint-independent"
@@ -87,9 +87,10 @@ FILTERS: Mapping[str, Mapping[str, object]] = {
 class Router:
     """A node that only forwards.
 
-    `outside`: the link on the side of the Internet, for `nat` and `allow`. `block`: dropped in both directions.
-    `allow`: the only traffic that is let out; only answers to it are let in. Empty: everything may pass.
-    `largest`: of IP packets, in bytes; longer ones are dropped silently (an MTU black hole, RFC 2923); None: any.
+    `outside`: the link on the side of the Internet, for `nat` and `allow`. `block`: the traffic that is dropped in both
+    directions. `allow`: the only traffic that is let out; only answers to it are let in. Empty: everything may pass.
+    `largest`: the size of the largest IP packets that pass, in bytes; larger packets are dropped silently (an MTU black
+    hole, RFC 2923). None: packets of any size pass.
     `udp_rate`: the highest rate of UDP in bit/s, in each direction; None: no limit.
     """
 

@@ -10,7 +10,7 @@ from tunnelmark.plan.model import Profile, Topology
 from tunnelmark.plan.routers import Router
 
 Hop = tuple[str, str]
-"""The name of the link to send on, and that of the router on it to send to."""
+"""The name of the link to send on, and the name of the router on that link to send to."""
 
 
 def routes(topology: Topology, start: str) -> dict[str, Hop | None]:
@@ -37,7 +37,10 @@ def routes(topology: Topology, start: str) -> dict[str, Hop | None]:
 
 
 def hops(topology: Topology, start: str, end: str) -> list[Hop]:
-    """Return the routers and forwarding nodes between two nodes, each with the link to it, as if all were open."""
+    """Return the routers and forwarding nodes between two nodes, each with the link to it.
+
+    All routers count as open (`Topology.open`): none translates addresses or drops packets.
+    """
     open_, found, here = topology.open, list[Hop](), start
     while not any({here, end} <= set(link.nodes) for link in topology.links):
         ways = routes(open_, here)
@@ -48,7 +51,10 @@ def hops(topology: Topology, start: str, end: str) -> list[Hop]:
 
 
 def crossed(topology: Topology, profile: Profile) -> tuple[Profile, ...]:
-    """Return the profiles of the links from the first node to the last; `profile`: that of links without their own."""
+    """Return the profiles of the links from the first node to the last, in order.
+
+    `profile`: the study's profile, which all links have that have none of their own.
+    """
     start, end = topology.nodes[0], topology.nodes[-1]
     ways = hops(topology, start, end)
     last = ways[-1][1] if ways else start

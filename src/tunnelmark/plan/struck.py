@@ -49,7 +49,7 @@ def shares(way: Direction, model: LinkModel, unit: str) -> Mapping[str, float]:
 
 
 def drawn(way: Direction, model: LinkModel, unit: str) -> float | None:
-    """Return the share of an independent, constant loss of wire packets in the stated model; None for all others.
+    """Return the share of an independent, constant loss of wire packets in the stated model; None for any other loss.
 
     The seed and a packet's number alone decide whether it is lost. So the lost packets can be computed, and no room for
     chance is needed.
@@ -77,8 +77,8 @@ def skipping(reordering: Reordering, model: LinkModel) -> float | None:
 def wandering(way: Direction) -> tuple[float, float] | None:
     """Return the mean delay and its standard deviation in seconds, if the jitter is a process in time.
 
-    None if no formula gives them: the jitter is drawn per packet, has a long tail, or would make a delay negative; or
-    the direction reorders or has a schedule.
+    None if no formula gives them. That is so if the jitter is drawn per packet, has a long tail or would make a delay
+    negative, and if the direction reorders or has a schedule.
     """
     jitter, delay = way.jitter, float(way.delay or 0.0)
     if jitter is None or jitter.correlation_time is None or way.reordering is not None or way.schedule is not None:

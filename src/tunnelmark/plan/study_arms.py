@@ -21,7 +21,7 @@ ANCHOR = "anchor"
 """The `vpn` of our reference tunnel, which does the least that a user-space VPN must (`vpns.anchor`)."""
 
 OLD, NEW, OLD_AGAIN = "old", "new", "old-again"
-"""The arms of a study of two builds of one VPN, and the twin of the old one (`compose.two_builds`)."""
+"""The names of the arms in a study of two builds of one VPN: both builds, and the twin of the old one."""
 
 
 def arms_of(
@@ -33,7 +33,7 @@ def arms_of(
 ) -> tuple[Arm, ...]:
     """Return the arms of a study. An arm with a problem is left out, and the problem is noted.
 
-    `settings`: sysctls of all arms. `inner`: the inner network of each arm that states no other; None: none.
+    `settings`: sysctls of all arms. `inner`: the inner network of each arm that states no other; None: it has none.
     """
     unique([table.name for table in tables], ("arm",), problems, field="name")
     arms: dict[str, Arm] = {}
@@ -120,7 +120,10 @@ def arms_of(
 
 
 def on_chains(arms: Sequence[Arm], topologies: Sequence[Topology], problems: Problems) -> None:
-    """Note each cascade on a topology that is not a chain, and gateways where fewer than two nodes forward."""
+    """Note each arm that cannot run on one of the topologies.
+
+    A cascade needs a topology with nodes that forward, and gateways need at least two such nodes.
+    """
     for place, arm in enumerate(arms):
         for topology in topologies if arm.behind_gateways else ():
             if len(topology.forwards) < 2:

@@ -24,7 +24,7 @@ def design_of(
     topologies: Sequence[str],
     problems: Problems,
 ) -> tuple[Design, Names]:
-    """Return the design that a study's tables state, and by axis the names that have a cell in it."""
+    """Return the design that a study's tables state, and by axis the names of which a cell is measured."""
     names = {
         "arms": [arm.name for arm in arms],
         "profiles": profiles,

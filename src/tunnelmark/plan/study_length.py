@@ -1,4 +1,7 @@
-"""The lengths of a study: usual, short (shows whether it works), and long (as the published study it repeats)."""
+"""The lengths of a study: usual, short and long.
+
+A short run only shows whether the study works. A long run is as long as the published study that is repeated.
+"""
 
 from __future__ import annotations
 

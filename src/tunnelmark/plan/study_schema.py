@@ -133,7 +133,7 @@ class InnerTable(TomlTable):
 
 
 class ArmTable(TomlTable):
-    """A table `[[arm]]`. Without `vpn`, the arm has the VPN of the arm in `same_as`, or that of its own name."""
+    """A table `[[arm]]`. Without `vpn`, the arm has the VPN of the arm in `same_as`, or the VPN with the arm's name."""
 
     name: NameField = Field(description=_NAME)
     vpn: str | None = Field(default=None, description="the name of a VPN, see `tunnelmark list vpns`")

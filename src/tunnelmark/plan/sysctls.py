@@ -33,11 +33,17 @@ OF_THE_MACHINE = (
     "net.ipv4.udp_mem",
     "net.ipv4.tcp_max_orphans",
 )
-"""Settings of the whole machine, not of a network namespace, in every Linux. For others, the lab finds out."""
+"""Settings of the whole machine, not of a network namespace, in every Linux.
+
+Any other setting that this kernel refuses to a network namespace is refused when the lab is made (LabError).
+"""
 
 
 def sysctls_of(table: Mapping[str, object], key: Location, problems: Problems) -> dict[str, str]:
-    """Return the settings as text for the kernel (numbers, text, lists as in `tcp_rmem`); note those not allowed."""
+    """Return the settings as texts for the kernel, by name. A setting that is not allowed is left out, and noted.
+
+    A value is a number, a text, or a list of numbers as in `tcp_rmem`. `key`: where the table is in the file.
+    """
     made = {}
     for name, value in table.items():
         where = (*key, name)

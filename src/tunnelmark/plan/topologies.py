@@ -15,7 +15,10 @@ from tunnelmark.plan.study_schema import LinkTable, RouterTable, TopologyFile
 
 
 def parse_topology(text: str, name: str, file: str, profile: Callable[[str], Profile]) -> Topology:
-    """Return the topology of a file's text; `file`: its name in errors, `profile`: returns the profile of a name."""
+    """Return the topology that a file's text states. PlanError, with every problem of the file, if it cannot be used.
+
+    `file`: the name of the file in errors. `profile`: a function that returns the profile of a name.
+    """
     content = parse(text, file, TopologyFile)
     nodes = content.topology.nodes
     links = [link.model_copy(update={"nodes": nodes}) if link.nodes == "all" else link for link in content.link]

@@ -12,7 +12,10 @@ VERSION = "version"
 
 
 def recorded(environment: Mapping[str, Any], arm: ArmInfo) -> Mapping[str, Any]:
-    """Return the record of an arm's VPN; {} if there is none, for example because the arm could not take part."""
+    """Return what an `environment.json` records of an arm's VPN: its version and its programs.
+
+    {} if nothing is recorded, for example because the arm could not take part.
+    """
     vpns = environment.get("vpns")
     if not isinstance(vpns, Mapping):
         return {}

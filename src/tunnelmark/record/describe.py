@@ -30,7 +30,10 @@ def keep(journal: Journal, attempt: Attempt, workload: Workload[Any], watching: 
 
 
 def row_of(attempt: Attempt, workload: Workload[Any], watching: Sequence[Collector] = ()) -> TrialRow:
-    """Return an attempt as a row of results: with names instead of objects, and each sample with its unit."""
+    """Return an attempt as a row of results: with names instead of objects, and each sample with its unit.
+
+    `watching`: the collectors of the trial, whose metrics have units of their own.
+    """
     options = workload.options.model_validate(attempt.trial.use.options)
     units = {metric.name: metric.unit for metric in metrics(workload.metrics_with(options), watching)}
     trial, failure = attempt.trial, attempt.failure

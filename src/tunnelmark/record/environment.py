@@ -53,9 +53,9 @@ def capture(
 ) -> dict[str, Any]:
     """Return the present environment in a form that can be written as JSON.
 
-    `vpns`: what the VPNs under test need; MissingPart if one of their programs is not installed.
+    `vpns`: the programs of the VPNs under test; MissingPart if one of them is not installed.
     `command`: the command line (default: that of this process). `lab`: what the lab reports about itself.
-    `tools`, `workloads`: what those need; one whose programs are not installed is left out.
+    `tools`, `workloads`: the programs of each tool and workload; those that are not installed are left out.
     `guest`: facts about the virtual machine in which this process runs; None on the host.
     """
     return {

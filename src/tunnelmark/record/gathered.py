@@ -79,8 +79,8 @@ def blocks_of(folder: Path) -> frozenset[int]:
 class GatheredRuns:
     """A folder in which one process gathers blocks. When it is opened, incomplete blocks of a killed command are removed.
 
-    The folder is locked until it is closed or the process ends; StoreError if another command has locked it. Its blocks
-    are read once, when it is opened: so to keep the thousandth block costs no more than to keep the first one.
+    The folder is locked until `close` is called or the process ends; StoreError if another command has locked it. The
+    journals are read once, when it is opened: so adding the thousandth block costs no more than adding the first one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -93,7 +93,10 @@ class GatheredRuns:
 
     @classmethod
     def begin(cls, folder: Path, inputs: Mapping[str, str], asked: Mapping[str, Any]) -> GatheredRuns:
-        """Make and open the folder; StoreError if the folder exists and is not empty, or cannot be written."""
+        """Make and open the folder; StoreError if the folder exists and is not empty, or cannot be written.
+
+        `inputs`: the study's files, text by path. `asked`: the name and the settings of the study (`ASKED`).
+        """
         store.require_empty(folder)
         try:
             (folder / results.INPUTS).mkdir(parents=True)
@@ -139,10 +142,11 @@ class GatheredRuns:
         return frozenset(number for held in self._held.values() for number in held)
 
     def keep(self, machine: str, number: int, plan: str, environment: str, journal: Sequence[str], raw: bytes) -> bool:
-        """Add a block to the session of its machine, and return True.
+        """Add block `number` to the session of its machine, and return True.
 
-        If the block is in the results already, nothing is changed, and False is returned. StoreError if it cannot be
-        written (DiskFull if the disk is full).
+        `machine`: the machine's name. `plan`, `environment`: the texts of these two JSON files. `journal`: the lines of
+        the block's journal. `raw`: a tar archive of its raw output. If the block is in the results already, nothing is
+        changed, and False is returned. StoreError if it cannot be written (DiskFull if the disk is full).
         """
         if any(number in held for held in self._held.values()):
             return False

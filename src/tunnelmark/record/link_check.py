@@ -36,7 +36,9 @@ PartVerdict = Literal["shown", "not tested", "outside"]
 class LinkPart:
     """A part of a profile (its delay, loss, queue ...) in one direction (`a>b`): whether a check has shown it, and why.
 
-    *shown*: it is in tolerance, and such a check finds a link that is wrong in this part in 95 of 100 cases.
+    *shown*: it is in tolerance, and such a check finds a link that is wrong in this part in 95 of 100 cases. *not
+    tested*: it is in tolerance or could not be judged, and such a check would find fewer wrong links. *outside*: it is
+    outside of its tolerance.
     """
 
     way: str

@@ -33,7 +33,11 @@ INPUTS, RAW, VM = "inputs", "raw", "vm"
 
 @dataclass(frozen=True, slots=True)
 class ArmInfo:
-    """An arm as it was compared: its VPN, options, the arm it must equal, the VPN's title, and its nodes' kernel settings."""
+    """An arm as it was compared.
+
+    `title`: the arm's own title, or that of its VPN. `same_as`: the arm that it must equal (A/A); None if it has no
+    twin. `sysctls`: the kernel settings of its nodes.
+    """
 
     name: str
     vpn: str
@@ -51,7 +55,7 @@ class ArmInfo:
 
 @dataclass(frozen=True, slots=True)
 class MetricInfo:
-    """A metric as its workload declared it (see `model.metrics.Metric`)."""
+    """A metric as its workload or its collector declared it (see `model.metrics.Metric`)."""
 
     name: str
     unit: str
@@ -72,7 +76,7 @@ class WorkloadInfo:
     `offered`: the bit/s that it offers; None if it takes all that it can get, or if `offered_by` has the rates.
     `offered_by`: the bit/s by profile, if they are a share of the link's rate.
     `short`: for each path for which the study's length is too short: the reason.
-    `window_by`: the window of each path whose window differs from that of the first one.
+    `window_by`: the window of each path that has another window than the first path.
     A path is named by its profile; in a plan of several topologies, by profile and topology (`path_key`).
     """
 
@@ -114,8 +118,9 @@ class ProfileInfo:
     back; old results have none.
     `drawn`: the share of lost packets if seed and packet number decide the losses (`plan.struck.drawn`), forward and back.
     `wanders`: mean and deviation of the delay in seconds if its jitter is a process in time, forward and back.
-    `carried`: the bit/s of full frames in that rate, less than it if frames have an overhead on the wire; None: all of it.
-    `back`: rate and carried rate of the back direction if its rate differs; else None.
+    `carried`: the bit/s of full frames that `rate` carries, which is less than `rate` if frames have an overhead on the
+    wire; None if there is no rate, or in old results, where it counts as the whole rate.
+    `back`: rate and carried rate of the back direction if it has another rate than the forward direction; else None.
     """
 
     name: str
@@ -131,7 +136,7 @@ class ProfileInfo:
     back: tuple[int, int] | None = None
 
     def rate_of(self, *, back: bool = False) -> int | None:
-        """Return the rate of one direction in bit/s; None if it has none."""
+        """Return the rate of one direction in bit/s; None if that direction has no rate."""
         return self.back[0] if back and self.back is not None else self.rate
 
     def carried_of(self, *, back: bool = False) -> int | None:
@@ -144,7 +149,7 @@ class TopologyInfo:
     """A topology: its nodes in order, and for each link the nodes and routers that it joins.
 
     `routers`: the routers between the nodes, each with a text that says what it does beyond forwarding.
-    `own`: for each link that does not have the study's profile, the name of its own one.
+    `own`: for each link that does not have the study's profile, the name of the profile that it has.
     """
 
     name: str
@@ -231,7 +236,7 @@ class TrialRow:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One run or resumption of the study: when it began, and its seconds by the clock (None until it has ended).
+    """One run or resumption of the study: when it began, and how many seconds it took (`wall`; None if it did not end).
 
     `boot`: the id of the machine's boot; "" if it was not recorded or has no meaning.
     `attempts`: the attempts in the session, by trial and number. `looks`: its link checks, by profile, topology and start.
@@ -247,9 +252,10 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class YardstickRow:
-    """The yardsticks of a machine, measured once: how many nanoseconds each took (median and quartiles of its slices).
+    """The yardsticks of a machine, measured once. `lengths`: the nanoseconds that an operation of each yardstick took.
 
-    `absent`: for each yardstick that could not be measured: the reason.
+    `absent`: for each yardstick that could not be measured: the reason. `core`, `other`: the cores that were used, the
+    second one for work on two cores; None if nothing was measured.
     """
 
     when: Literal["before", "after"]
@@ -264,8 +270,9 @@ class YardstickRow:
 class BlockDecision:
     """A run's decision after `blocks` blocks: to measure `more`, up to `to` blocks, or to end; `why` says why in words.
 
-    Reasons to end: `precise`: every ratio that can become precise enough is. `nothing`: no ratio can become so. `cap`:
-    there may be no more blocks. `budget`: the time is up. `found`: the change in question is found or excluded.
+    Reasons to end: `precise`: every ratio that can become precise enough is precise enough. `nothing`: no ratio can
+    become so. `cap`: the run has the most blocks that it may have. `budget`: the time is up. `found`: the change in
+    question is found or excluded.
     `spent`: seconds since the run began, without pauses between its sessions.
     """
 

@@ -16,8 +16,9 @@ from tunnelmark.record.results import PlanInfo
 def require_same(folder: Path, now: Mapping[str, Any], *, other_boot: bool = False) -> None:
     """Raise StoreError if the environment (`now`) is not the one in which the results in `folder` were begun.
 
-    Compared are the machine (of results from several hosts, that of each host), the versions of tunnelmark and of the
-    emulator, the VPNs, and the programs of workloads. `other_boot`: the machine may have been restarted since.
+    Compared are the machine (or each host, if the results are from several hosts), the versions of tunnelmark and of
+    the emulator, the VPNs, and the programs of workloads. `other_boot`: True if the machine may have been restarted
+    since.
     """
     before, now = store.load_environment(folder), json.loads(json.dumps(now))
     differs = [what for what in ("vpns", "workloads") if before.get(what) != now[what]]
@@ -76,7 +77,8 @@ def extend(folder: Path, info: PlanInfo, *, asked: bool = True) -> None:
     """Change the plan of a results folder to that of `info`, if `info` has more blocks; else do nothing.
 
     The blocks that are there stay as they are, because their order and links depend only on the seed and their numbers.
-    `asked`: a user asks for it, who may have seen results; if False, it is the run's own rule.
+    `asked`: True if a user asks for the blocks, who may have seen results: the plan then records that (`extended`).
+    False if the run adds them by its own rule.
     StoreError if anything but the number of blocks would change.
     """
     before = store.load_plan(folder)

@@ -19,8 +19,9 @@ _log = logging.getLogger(__name__)
 def read(sources: Sequence[Path] = ()) -> Mapping[str, Results]:
     """Read the runs in these folders, in their order, by name; without `sources`, those below `results/`.
 
-    A run that is there twice, alone and in a merged folder, is read once, with a warning. If a run cannot be read, it is
-    left out with a warning; if its own folder is in `sources`, StoreError is raised. UsageError if none is found.
+    A run that is there twice, alone and in a merged folder, is read once, with a warning. A run that cannot be read is
+    left out with a warning, unless its own folder is in `sources`: then StoreError is raised. UsageError if no run is
+    found.
     """
     named = list(sources) or [DEFAULT]
     if not sources and not DEFAULT.is_dir():

@@ -76,10 +76,10 @@ def load(folder: Path) -> tuple[tuple[Member, Results], ...]:
 
 
 def join(folder: Path, sources: Sequence[Path]) -> None:
-    """Copy runs into a new merged folder, without their raw output. Of a source that is merged, each run is copied.
+    """Copy runs into a new merged folder, without their raw output. Of a source that is merged, all runs are copied.
 
-    UsageError if the same run would be in it twice, because it would count as two. StoreError if `folder` is not empty or
-    cannot be written, or if a run cannot be read.
+    UsageError if the same run is named twice, because it would count as two runs. StoreError if `folder` is not empty
+    or cannot be written, or if a run cannot be read.
     """
     store.require_empty(folder)
     runs = [run for source in sources for run in _runs(source)]
@@ -109,7 +109,7 @@ def join(folder: Path, sources: Sequence[Path]) -> None:
 
 
 def mark(found: Results) -> tuple[object, ...]:
-    """Return what identifies a run, and is equal in its copies: when it was begun, its seed, and its study."""
+    """Return a key that identifies a run and is the same for its copies: when it was begun, its seed, and its study."""
     return (*(session.started for session in found.sessions[:1]), found.plan.seed, found.plan.study)
 
 

@@ -77,16 +77,19 @@ def require_empty(folder: Path) -> None:
 
 
 def adopt(scratch: Path, folder: Path) -> None:
-    """Move a trial's raw output into a results folder.
+    """Move a trial's raw output from the folder `scratch` into a results folder; do nothing if there is none.
 
-    A study in a virtual machine first writes it to memory (`scratch`).
+    In a virtual machine, raw output is first written to memory, in `scratch`.
     """
     if scratch.exists():  # it does not exist if the trial could not begin
         move(scratch, folder / results.RAW)
 
 
 def move(thing: Path, folder: Path) -> None:
-    """Move a file or folder into a folder of another file system, without owners and modes, which that may refuse."""
+    """Move a file or folder into a folder of another file system.
+
+    Owners and modes are not kept, because that file system may refuse them.
+    """
     if thing.is_dir():
         (folder / thing.name).mkdir(parents=True, exist_ok=True)
         for each in sorted(thing.iterdir()):
@@ -107,9 +110,10 @@ def require_space(folder: Path) -> None:
 
 
 def discard_unfinished(folder: Path) -> dict[str, Retries]:
-    """Remove the raw output of attempts and link checks that did not end, and return each trial's attempts, by its id.
+    """Remove the raw output of attempts and link checks that did not end, so that the run can go on.
 
-    Trials without an attempt are not in it.
+    Return, by trial id, how many attempts at the trial have ended, and whether one of them settled it. A trial is left
+    out if no attempt at it has ended.
     """
     lines = list(entries(folder / results.JOURNAL))
     tries: dict[str, Retries] = {}
@@ -138,9 +142,9 @@ def keep_decision(journal: Journal, decision: BlockDecision) -> None:
 
 
 def keep_yardsticks(journal: Journal, when: Literal["before", "after"], taken: Callable[[], Yardsticks]) -> None:
-    """Measure the yardsticks and append them to the journal.
+    """Measure the yardsticks by calling `taken`, and append the results to the journal.
 
-    If that fails, append the reason: a run goes on without them.
+    If `taken` fails, the reason is appended instead, because a run can go on without yardsticks.
     """
     started = time.time()
     try:
@@ -202,7 +206,7 @@ def load(folder: Path) -> Results:
 
 
 def tables(found: Results) -> tuple[pa.Table, pa.Table]:
-    """Return two Arrow tables in the tidy schema (`parquet_schema`): samples and trials."""
+    """Return two Arrow tables in the tidy schema (`parquet_schema`): a row per sample, and a row per attempt."""
     samples, trials = [], []
     for row in found.trials:
         cell = {key: getattr(row, key) for key in _CELL}
@@ -214,7 +218,7 @@ def tables(found: Results) -> tuple[pa.Table, pa.Table]:
 
 
 def export(found: Results) -> None:
-    """Write samples and trials as two Parquet files into the results folder."""
+    """Write the two tables of `tables` as Parquet files into the results folder."""
     samples, trials = tables(found)
     pq.write_table(samples, found.path / "samples.parquet", compression="zstd")
     pq.write_table(trials, found.path / "trials.parquet", compression="zstd")

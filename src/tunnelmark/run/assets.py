@@ -1,4 +1,7 @@
-"""Makes assets that a workload needs, once on a machine, in the user's cache; each is complete or does not exist."""
+"""Makes the assets of workloads (files that take long to make, such as a video clip) once on each machine.
+
+They are kept in the user's cache. An asset there is complete, or it does not exist.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,10 @@ _given_up = threading.Event()
 
 
 def give_up() -> None:
-    """Kill the programs that make assets in other threads, and start no more: the command that needed them ends."""
+    """Kill the programs that make assets in other threads, because the command that needs the assets is ending.
+
+    No further program is started either: the calls of `make` that need one raise MissingPart.
+    """
     _given_up.set()
     for group in tuple(_running):
         with contextlib.suppress(ProcessLookupError):
@@ -48,14 +54,15 @@ def folder_of(asset: Asset) -> Path:
 
 
 def absent(assets: Iterable[Asset]) -> tuple[Asset, ...]:
-    """Return the assets that must still be made."""
+    """Return those of the assets that do not exist yet, so that `make` must still make them."""
     return tuple(asset for asset in assets if not folder_of(asset).is_dir())
 
 
 def make(asset: Asset, recipe: str = "") -> Path:
     """Return the folder of an asset, and make it if it does not exist.
 
-    Raises MissingPart, which says which program is missing or which command failed.
+    `recipe`: the name of a recipe, whose installed programs are then found, too; "" for none. Raises MissingPart if a
+    program is missing, a command fails, or the folder cannot be written; it says which.
     """
     folder = folder_of(asset)
     if folder.is_dir():

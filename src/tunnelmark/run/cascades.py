@@ -34,7 +34,8 @@ def network(number: int) -> IPv4Network:
 def deployment(lab: Lab, driver: Driver[Any], options: Options, cascade: Cascade) -> Deployment:
     """Return all tunnels of a cascade as one deployment.
 
-    SetupFailed if the VPN cannot have several tunnels on a node, no node forwards, or the nested MTU is too small.
+    SetupFailed if the VPN cannot have several tunnels on a node or needs a staging folder, if no node of the topology
+    forwards, or if the MTU of a nested tunnel would be less than `LEAST_MTU`.
     """
     if not driver.cascades or driver.overhead is None:
         raise SetupFailed(f"{driver.name} has no driver for a cascade", hint="see `cascades` in docs/add-a-vpn.md")
@@ -69,7 +70,8 @@ def _series(lab: Lab, driver: Driver[Any], options: Options) -> Deployment:
 def legs_of(lab: Lab) -> tuple[Mesh, ...]:
     """Return a mesh of two nodes for each link of the chain, in order.
 
-    For all nodes but the first, the tunnel to the next node is their second one.
+    A node between two links has two tunnels: `MeshNode.instance` is 0 for the tunnel to the node before it, and 1 for
+    the tunnel to the next node. The first and the last node have one tunnel, with the instance 0.
     """
     pairs = list(pairwise(lab.nodes))
     networks = [network(leg) for leg in range(1, len(pairs) + 1)]
@@ -104,8 +106,9 @@ def nested_in(lab: Lab, overhead: int, asked: int | None = None) -> tuple[Mesh, 
     """Return a mesh of the first node with each other node, the outermost tunnel first.
 
     The farther node, to which the first one dials, is the hub. From the second tunnel on, the first node's underlay
-    address is its overlay address in the tunnel before. Each MTU leaves room for the `overhead` (bytes) of its tunnel
-    in the tunnel before, and on the link behind that. `asked`: the innermost tunnel's largest MTU; None: no limit.
+    address is its overlay address in the tunnel before. A tunnel's MTU is `overhead` bytes less than the smaller of two
+    MTUs: that of the tunnel around it, and that of the last link to its hub. `asked`: the largest MTU that the
+    innermost tunnel may have; None: no limit. SetupFailed if an MTU would be less than `LEAST_MTU`.
     """
     nodes = list(lab.nodes)
     carrier = max(link.mtu for link in lab.topology.links)
@@ -140,7 +143,10 @@ def _inward(lab: Lab, around: Mesh, made: Deployment, tunnel: Mesh) -> tuple[Com
 
 
 def onward(legs: Sequence[Mesh], made: Sequence[Deployment]) -> tuple[Command, ...]:
-    """Return the commands that route packets for networks behind a tunnel's other end into that tunnel."""
+    """Return the commands that route packets for networks behind a tunnel's other end into that tunnel.
+
+    `made`: the deployment of each tunnel in `legs`, in the same order.
+    """
     return tuple(
         host.command(
             "ip", "route", "replace", str(far), "via", str(other.overlay.ip), "dev", one.overlays[host.name].interface

@@ -56,7 +56,7 @@ class Collection:
         self._over = asyncio.Event()
         self.notes: dict[str, str] = {}
         self.refused: dict[str, str] = {}
-        """By collector: why the machine did not let it look."""
+        """For each collector that could not measure on this machine: the reason."""
 
         self.limits: dict[str, float] = {}
         for post in self._posts:
@@ -72,7 +72,11 @@ class Collection:
             self._looking = asyncio.create_task(self._look())
 
     async def end(self) -> tuple[Sample, ...]:
-        """Stop all collectors after the traffic, and return what was seen; the times of series count from `begin`."""
+        """Stop all collectors, and return their samples; call it when the traffic is over.
+
+        The times of series count from `begin`. `notes` and `limits` are complete now. The CPU seconds of each collector
+        are written to the file `FILE`.
+        """
         found = await self.found()
         notes, limits, samples = concluded(found, self._context.raw)
         self.notes |= notes
@@ -147,8 +151,8 @@ class Collection:
 def next_due(due: float, every: float, now: float) -> float:
     """Return when the next look is due, after a look due at `due` and taken at `now` (seconds of one clock).
 
-    If the look is late by half an interval or more, the intervals are counted from now on. Otherwise the next look
-    would come a few milliseconds later, and would see too little work of a program that had paused.
+    If the look is late by half an interval or more, the intervals are counted from now on. Without this rule, the next
+    look might come a few milliseconds later, and would see too little work of a program that had paused.
     """
     return due + every if now - due < every / 2 else now + every
 
@@ -200,6 +204,9 @@ def _beginning(names: Sequence[str]) -> str:
 
 
 def shifted(samples: Sequence[Sample], seconds: float) -> tuple[Sample, ...]:
-    """Return the samples with the times of series counted from `seconds` later on; earlier values are left out."""
+    """Return the samples, with the times of series counted from a moment that is `seconds` later.
+
+    Values of series before that moment are left out.
+    """
     moved = (s if s.time is None else replace(s, time=round(s.time - seconds, 3)) for s in samples)
     return tuple(sample for sample in moved if sample.time is None or sample.time >= 0)

@@ -1,4 +1,7 @@
-"""Runs the collectors of a trial whose nodes are on several hosts: each measures its own nodes; this joins them."""
+"""Runs the collectors of a trial whose nodes are on several hosts.
+
+Each host measures the nodes that are on it. The results of all hosts are joined here.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +29,14 @@ MACHINE = "each node has the cores and the memory of a host of its own"
 
 
 class CollectionOverHosts:
-    """The same as `Collection`, for a lab on the hosts of an inventory."""
+    """The collectors of one trial on all hosts of its lab, used like a `Collection` after `prepare` was called."""
 
     def __init__(self, lab: Lab, source: str, target: str, raw: Path, collectors: Sequence[Collector]) -> None:
         self._lab, self._raw = lab, raw
         self._collectors = {each.name: each for each in collectors if each.looks_at != "machine"}
         self.notes = {each.name: MACHINE for each in collectors if each.looks_at == "machine"}
         self.refused: dict[str, str] = {}
-        """By collector: why it could not look on a host, or that a host was lost."""
+        """For each collector that could not measure on one of the hosts, or whose host was lost: the reason."""
 
         self.limits: dict[str, float] = {}
         self.machine: dict[str, float] = {}
@@ -44,7 +47,11 @@ class CollectionOverHosts:
         self._lost: dict[str, str] = {}
 
     async def prepare(self, asked: Mapping[str, Any]) -> None:
-        """Let every host make its collectors; call it while the mesh is idle."""
+        """Let every host make its collectors; call it while the mesh is idle.
+
+        `asked`: what the hosts need for that: both ends, the nodes (`observed.described_nodes`), the profile's card,
+        and when the VPN was started.
+        """
         await self._ask("prepare", collectors=list(self._collectors), **asked)
 
     async def begin(self) -> None:
@@ -54,7 +61,10 @@ class CollectionOverHosts:
         await self._ask("begin")
 
     async def end(self) -> tuple[Sample, ...]:
-        """Stop all collectors after the traffic, and return what was seen; the times of series count from `begin`."""
+        """Stop the collectors of all hosts, and return their joined samples; call it when the traffic is over.
+
+        The times of series count from `begin`. `notes`, `refused`, `limits` and `machine` are complete now.
+        """
         answers = await self._ask("end")
         if self._links:
             self.limits |= await self._drops.since()
@@ -88,7 +98,11 @@ class CollectionOverHosts:
 
 
 def of_hosts(machines: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Join the figures of several hosts: the lab's own CPU is added up; of a disturbance, the highest value counts."""
+    """Join the figures of several hosts to one set of figures, in the form of `Attempt.host`.
+
+    `machines`: the figures of each host. The CPU of the lab and of softirq work is added up. Of any other figure, the
+    highest value of a host is taken, because the most disturbed host decides.
+    """
     names = dict.fromkeys(name for machine in machines.values() for name in machine)
     return {
         name: (sum if name in _OF_ALL else max)(machine[name] for machine in machines.values() if name in machine)
@@ -97,7 +111,11 @@ def of_hosts(machines: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 
 def disturbances(machines: Mapping[str, Mapping[str, float]]) -> str:
-    """Say which hosts had more other work than `QUIET`, or paused, and how much; "" if none did."""
+    """Say which hosts were disturbed, and how much; "" if none was.
+
+    `machines`: the figures of each host, in the form of `Attempt.host`. A host was disturbed if other work took more
+    than `QUIET` cores, or if it paused for more than 0.5 % of the time.
+    """
     said = []
     for host, machine in machines.items():
         if (taken := grades.others(machine)) > grades.QUIET:
@@ -110,7 +128,9 @@ def disturbances(machines: Mapping[str, Mapping[str, float]]) -> str:
 def together(said: Mapping[str, Sequence[CollectorFinding]], lost: Mapping[str, str]) -> list[CollectorFinding]:
     """Join the findings of all hosts to one finding for each collector.
 
-    If a collector could not look on one of the hosts, or a host was lost, nothing is concluded from the others' sums.
+    `said`: the findings of each host. `lost`: for each host that was lost, the reason. If a collector could not measure
+    on one of the hosts, or a host was lost, the sums of the other hosts are dropped: they are not those of the whole
+    lab.
     """
     found: dict[str, CollectorFinding] = {}
     for host, findings in said.items():
@@ -143,9 +163,10 @@ async def collection_of(
     collectors: Sequence[Collector],
     further_ends: Names[str] = frozenset(),
 ) -> Collection | CollectionOverHosts:
-    """Make the collectors of a trial, while its mesh is idle, on this machine or on the hosts of its nodes.
+    """Make the collectors of a trial, on this machine or on the hosts of its nodes; call it while the mesh is idle.
 
-    `further_ends`: see `observed`.
+    They collect nothing until `begin` is called. `further_ends`: nodes other than `source` and `target` that send and
+    receive traffic of the workload, as in a ring.
     """
     if lab.here:
         return Collection(observed(lab, tunnel, source, target, raw, further_ends), collectors)

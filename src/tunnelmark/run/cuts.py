@@ -51,7 +51,7 @@ class Cuts:
         }
 
     async def cut(self, name: str) -> None:
-        """Put a prepared cut in force: its packets are dropped from now on."""
+        """Put a prepared cut in force: from now on, the packets that it cuts off are dropped."""
         made = self.prepared[name]
         self.active[name] = tuple(made)
         await self._everywhere(made)

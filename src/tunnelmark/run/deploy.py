@@ -59,9 +59,11 @@ def prepare(
 ) -> RunningDeployment:
     """Return a VPN that is ready to be started on a lab, with fresh keys; its daemons' logs go to the folder `logs`.
 
+    Nothing runs on the nodes until its `start` is called. SetupFailed if the VPN cannot be deployed as asked.
     `normalised`: all overlay interfaces get the same MTU and queue. `inner`: a network to make on the overlay.
     `cascade`: tunnels on a chain of nodes. `behind_gateways`: one tunnel between two nodes that forward for the ends.
-    `programs`: paths of the programs, by name. `logs_are`: where the logs are, in words, for the hints of errors.
+    `programs`: paths of programs to run in place of the installed ones, by name. `logs_are`: where the logs are, in
+    words, for the hints of errors.
     """
     part = with_own(driver.part(options), programs or {})
     path = path_of(part.recipe, part.strict, part.own)
@@ -88,10 +90,10 @@ async def deploy(
     cascade: Cascade | None = None,
     behind_gateways: bool = False,
 ) -> AsyncIterator[RunningDeployment]:
-    """Deploy a VPN on a lab, wait until pings are answered in every direction, and yield it; it ends when the lab ends.
+    """Deploy a VPN on a lab, wait until pings are answered in every direction, and yield the running deployment.
 
-    Raises SetupFailed, NotReady or DaemonDied if it does not come up. `ready_timeout`: seconds until the pings must be
-    answered.
+    It runs until the lab ends. Raises SetupFailed, NotReady or DaemonDied if it does not come up. `ready_timeout`:
+    seconds until the pings must be answered. The other parameters are those of `prepare`.
     """
     logs.mkdir(parents=True, exist_ok=True)
     tunnel = prepare(

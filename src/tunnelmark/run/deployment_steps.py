@@ -16,13 +16,13 @@ FOLDER = PurePosixPath("/run/tunnelmark")
 """The folder of a deployment's files on each node."""
 
 STAGING = FOLDER / "staging"
-"""The operator's staging folder, on the middle node."""
+"""The folder on the middle node in which the operator of the VPN makes certificates and keys for the nodes."""
 
 STEP_TIMEOUT = 20.0
 """Seconds to wait at most for a daemon to become ready, or for a file that is copied to another node."""
 
 LOOK_AGAIN = 0.1
-"""Seconds between two looks at whether a daemon has settled."""
+"""Seconds between two looks at whether a daemon has converged, or between two runs of a repeated command."""
 
 MORE_TIME = "a study gives more time by `ready_timeout`"
 """The part of an error's hint for steps that took too long."""
@@ -41,7 +41,7 @@ class DeploymentSteps:
         self._logs_are = logs_are
 
     async def stage(self, commands: Sequence[Sequence[str]]) -> None:
-        """Run the operator's commands in turn in the staging folder; SetupFailed if one fails, with its name."""
+        """Run the operator's commands in turn in the staging folder; SetupFailed, with the command, if one fails."""
         if commands:
             await self._lab.middle.write(str(STAGING / ".keep"), "")
         for argv in commands:
@@ -55,7 +55,8 @@ class DeploymentSteps:
     async def carry_out(self, step: Step, patience: float) -> None:
         """Carry out a step; if it waits for something, it may take `patience` seconds.
 
-        Raises SetupFailed, NotReady or DaemonDied, which says what failed and what it printed.
+        Raises SetupFailed if a command fails or a daemon cannot be started, NotReady if the step waits longer than
+        `patience`, and DaemonDied if a daemon ends meanwhile.
         """
         match step:
             case Command():

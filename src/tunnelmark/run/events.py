@@ -42,10 +42,10 @@ async def happen(
     Events of one node follow one another; those of other nodes do not wait for them. A line of the file is a JSON
     object: `kind`, `node`, and `begun` and `ended` in seconds of CLOCK_MONOTONIC; `ended` is null if the trial ended
     first. The first line says how long the deployment took (DEPLOYED). If all nodes are rebooted, further lines say
-    when each node carried traffic again (ANSWERED). Where holdings are counted, the line has them as `held`, by node;
-    `programs` returns the programs that are not the VPN's. In the end all links work again, in any case: cuts are
-    healed, and interfaces are up. Raises WorkloadFailed if an event needs what the VPN or the topology lacks, such as a
-    control service.
+    when each node carried traffic again (ANSWERED). If an event counts what the VPN holds (processes, memory, open
+    files), its line has that as `held`, by node; `programs` returns the programs that are not the VPN's. When this
+    function ends, in whatever way, all links work again: cuts are healed, and interfaces are up. Raises WorkloadFailed
+    if an event needs something that the VPN or the topology does not have, such as a control service.
     """
     start = time.monotonic()
     _write(file, {"kind": DEPLOYED, "first_packet": dict(tunnel.first_packet)})

@@ -17,14 +17,14 @@ from tunnelmark.lab.labs import Lab
 from tunnelmark.run.collectors import _counts
 
 Programs = Mapping[str, Collection[int]]
-"""By node, process numbers of programs, as the node counts; they represent all processes of their process groups."""
+"""By node, numbers of processes, as the node counts. Each number means all processes of that process's group."""
 
 _AGENT = 1  # the first process of a node is the lab's
 
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """The number of a node's processes, their resident memory in bytes, and their open file descriptors."""
+    """The number of a node's processes, their resident memory in bytes, and the number of their open files."""
 
     processes: int
     memory: int

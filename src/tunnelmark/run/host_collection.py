@@ -25,8 +25,9 @@ class HostCollections:
         self._before: dict[str, interference.Glance] = {}
 
     async def asked(self, message: Mapping[str, Any], lab: HostLab) -> Mapping[str, Any]:
-        """Carry out one request: `prepare` (mesh still idle), `begin`, `end` (which returns what was seen), `give up`.
+        """Carry out one request (`prepare`, `begin`, `end` or `give up`), and return the answer.
 
+        `prepare` comes while the mesh is idle. The answer to `end` has what was seen; all other answers are {}.
         `give up` comes when the lab ends: it removes what is left of a trial that failed before `end`.
         """
         folder = lab.scratch / lab.name

@@ -34,7 +34,8 @@ class IdleFootprint:
     """The measured properties of an idle VPN.
 
     `first_packet`: seconds until a ping was answered in every direction. `mtu`: MTU of the overlay interface in bytes.
-    `threads`: of its processes. `memory`: their RSS in bytes. `segmentation`: whether TCP segmentation offload is on.
+    `threads`, `memory`: the number of threads and the resident memory in bytes of all its processes on the last node.
+    `segmentation`: whether TCP segmentation offload is on at the overlay interface.
     """
 
     first_packet: float

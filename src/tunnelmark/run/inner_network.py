@@ -25,7 +25,7 @@ IDENTIFIER = 1  # VNI
 HEADERS = {4: 50, 6: 70}
 """Bytes that VXLAN, or Geneve without options, adds to an IP packet, by the outer IP version.
 
-They are an IP and a UDP header, 8 bytes of its own, and an Ethernet header.
+They are the outer IP and UDP headers, the header of VXLAN or Geneve (8 bytes), and the inner Ethernet header.
 """
 
 _EVERYONE = "00:00:00:00:00:00"  # bridge(8): the default entry, for Ethernet addresses that are not learnt yet

@@ -16,8 +16,9 @@ _STAT = Path("/proc/stat")
 class Glance:
     """CPU seconds of all cores together up to a moment (`time`, monotonic seconds).
 
-    `busy`: by all but the loops that keep cores awake. `stolen`: taken by the hypervisor. `lab`: by the lab's control
-    groups (NaN if unknown). `softirq`: by ksoftirqd, and by softirq work on idle cores. `own`: by this command.
+    `busy`: used by all work but the loops that keep cores awake. `stolen`: taken by the hypervisor. `lab`: used by the
+    lab's control groups (NaN if unknown). `softirq`: used by ksoftirqd, and by softirq work on idle cores. `own`: used
+    by this command.
     """
 
     time: float

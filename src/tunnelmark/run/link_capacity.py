@@ -37,7 +37,7 @@ _BULK = ("bit/s", "packets/s")
 class StudyLoad:
     """The heaviest load of a study: as much as the link carries (`bulk`), or else `offered` bit/s of UDP.
 
-    A workload that offers a share of the rate has that share of it.
+    If a workload offers a share of the link's rate, `offered` is that share of the rate of the study's first profile.
     """
 
     bulk: bool
@@ -61,7 +61,7 @@ class Fitness:
     looks: Sequence[CapacityLook] = ()
 
     def plain(self) -> dict[str, Any]:
-        """Return it as a JSON object, for the record and the cache."""
+        """Return the result as a JSON object, without the profile's name, for the record and the cache."""
         return {
             "state": self.state,
             "said": self.said,
@@ -84,10 +84,10 @@ def load_of(study: Study, workloads: Mapping[str, Workload[Any]]) -> StudyLoad:
 
 
 async def examine(labs: Labs, topology: Topology, profile: Profile, load: StudyLoad) -> Fitness:
-    """Test whether the machine can carry a link; return the result, and a rate that it can carry if this one is too
-    high.
+    """Test whether the machine can carry a link of this profile under this load, and return the result.
 
-    One good test of up to `capacity.TIMES` is enough: what a machine does once, it can do.
+    If it cannot, lower rates are tested, and the result has the rate to take instead, if one was found. There are up to
+    `capacity.TIMES` tests of the profile; one good test is enough, because what a machine does once, it can do.
     """
     if backends.backend_of(profile) == "netem" or (profile.only_shaped and not (profile.rate and load.bulk)):
         return Fitness(profile.name, "fits", "nothing of it depends on this machine's speed alone")

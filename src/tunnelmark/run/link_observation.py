@@ -39,9 +39,10 @@ async def observe(
 ) -> Observation:
     """Send probes and trains over a link, and return what was sent and what arrived.
 
-    It is the link between a topology's first and last node; with routers or a chain, the first link of the study's
-    profile. `pace`: the probes to be sent; None to send trains only. The output of the probers and the emulator goes to
-    the folder `raw`. Raises LabError if the link cannot be made or a prober fails.
+    The link is the one between the topology's first and last node. In a topology with routers or a chain of nodes, it
+    is the first link that has the study's profile. `pace`: the probes to be sent; None to send trains only. The
+    output of the probers and the emulator goes to the folder `raw`. `seed`: the seed of the link's random decisions.
+    Raises LabError if the link cannot be made or a prober fails.
     """
     raw.mkdir(parents=True, exist_ok=True)
     begun, started = time.monotonic(), time.time()

@@ -82,7 +82,7 @@ class TrialSpec:
     collectors: tuple[Collector, ...] = ()
 
     alone: bool = False
-    """True on a machine where only the lab runs: then all work of kernel threads counts as the lab's."""
+    """True on a machine where only the lab runs: then all other work (that of kernel threads) counts as the lab's."""
 
     link_seed: int = 0
     """The seed of the links' random decisions: the same for all arms of a block."""
@@ -123,8 +123,8 @@ class Course:
 async def measure(course: Course, spec: TrialSpec, clock: Clock, evidence: Evidence) -> None:
     """Carry out a trial's traffic, and put its samples into `evidence`.
 
-    Raises TrialVoid if the laboratory is to blame that there is no result, and another TrialError if the VPN or the
-    workload is.
+    The lab stays up. If there is no result, it raises TrialVoid if the laboratory is to blame for that, and another
+    TrialError if the VPN or the workload is to blame.
     """
     lab, tunnel = course.lab, course.tunnel
     with clock.phase("server"):

@@ -21,8 +21,9 @@ _Address = IPv4Interface | IPv6Interface
 class NodeLinks:
     """The underlay interfaces of a lab's nodes, with prepared commands for ip(8).
 
-    `kept`: by node and interface, the commands that restore its settings. `moves`: by node, those that give it other
-    addresses; `returns`: those that give it its own ones again. `away`: the nodes and interfaces that are down.
+    `kept`: by node and interface, the commands that restore the interface's settings. `moves`: by node, the commands
+    that give it other addresses. `returns`: by node, the commands that give it its first addresses again. `away`: the
+    interfaces that are down, each with its node.
     """
 
     lab: Lab
@@ -60,7 +61,7 @@ class NodeLinks:
                 await self.up(node, [device])
 
     async def prepare_move(self, node: str) -> None:
-        """Prepare a node's other addresses, and make them known to all others on its link."""
+        """Prepare other addresses for a node, and make them known to all other nodes and routers on its link."""
         changes = [(old, _further(old)) for old in await self._addresses(node, UNDERLAY)]
         await self._acquaint(node, UNDERLAY, [one for pair in changes for one in pair])
         # A secondary address is deleted with its primary unless promote_secondaries is set.
@@ -70,11 +71,11 @@ class NodeLinks:
         self.returns[node] = [line for old, new in changes for line in _exchange(new, old)]
 
     async def move(self, node: str) -> None:
-        """Replace a node's addresses by the other ones that `prepare_move` prepared."""
+        """Replace a node's addresses by those that `prepare_move` prepared."""
         await self._batch(node, self.moves[node])
 
     async def move_back(self, node: str) -> None:
-        """Give a node its own addresses again."""
+        """Give a node the addresses again that it had before `move`."""
         await self._batch(node, self.returns[node])
 
     async def _acquaint(self, node: str, device: str, addresses: Sequence[_Address]) -> None:

@@ -48,7 +48,10 @@ def observed(
 def described_nodes(
     lab: Lab, tunnel: RunningDeployment, source: str, target: str, further_ends: Collection[str] = frozenset()
 ) -> dict[str, dict[str, Any]]:
-    """Return by node, as plain data, the fields of `ObservedNode` that do not depend on its host; see `observed`."""
+    """Return by node, as plain data, the fields of `ObservedNode` that do not depend on the node's host.
+
+    `further_ends`: nodes that also send and receive traffic of the workload, as in a ring.
+    """
     others = {source: target, target: source}
     return {
         name: {

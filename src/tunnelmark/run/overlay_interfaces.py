@@ -51,7 +51,10 @@ class Interfaces:
         return result
 
     async def missing(self) -> str:
-        """Say in words which nodes lack their expected interface, and which ones they have; "" if none is missing."""
+        """Say in words which nodes lack their expected interface, and which interfaces these nodes have.
+
+        "" if no node lacks it.
+        """
         said = []
         for node, wanted in self._expected.items():
             if wanted not in (names := await self._names(node)):

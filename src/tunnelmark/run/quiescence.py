@@ -16,7 +16,10 @@ ALL = 600.0
 """Seconds that all waits of a run may take together."""
 
 LEAST = 5.0
-"""Seconds of the shortest wait: if a wait would be shorter, the other work does not end, and nothing is waited for."""
+"""The shortest wait in seconds. If the next wait would be shorter, the run does not wait any more.
+
+After so many waits in vain, each half as long as the one before, the other work will hardly end.
+"""
 
 _LOOK = 0.5  # seconds over which the load is measured: long enough that a timer's short work does not count
 _BETWEEN = 1.0

@@ -57,7 +57,10 @@ async def _rebind(lab: Lab, router: Router, draw: int) -> None:
 
 
 def rules(nat: Nat, outside: str, address: str, draw: int) -> str:
-    """Return the nft(8) rules that give every mapping another port, and flush the old mappings. Pure."""
+    """Return the nft(8) rules that give every mapping another port, and flush the old mappings. Pure.
+
+    `outside`: the router's outside interface; `address`: its address there. The ports depend on `draw`.
+    """
     new = router_rules.outside_port(nat, draw + 2, _FIRST)
     return (
         f"table ip {_TABLE}\ndelete table ip {_TABLE}\n"  # the first line: it may not be there yet

@@ -29,7 +29,7 @@ BETWEEN = 0.35
 """Seconds that a trial takes in addition to its traffic: for the first estimate only; later the run measures them."""
 
 ROUND_TRIPS = 15
-"""How many round-trip times a trial takes in addition: routes, handshakes, iperf3's exchanges, and what is lost.
+"""How many round-trip times a trial takes in addition to its traffic: routes, handshakes, iperf3's exchanges, losses.
 
 It is the mean of 135 trials of `cascade` over 120 and 240 ms; the median is 11.
 """
@@ -123,11 +123,11 @@ class RunContext:
         return replace(with_own(part, arm.programs), name=f"{part.name} ({arm.name})") if arm.programs else part
 
     def missing(self, arm: Arm) -> MissingPart | None:
-        """Return the program of an arm's VPN that is not installed; None if none is missing."""
+        """Return the error for a program of an arm's VPN that is not installed; None if all are installed."""
         return status.missing(self.part(arm))
 
     def lacks(self, use: WorkloadUse) -> MissingPart | None:
-        """Return the program of a workload that is not installed; None if none is missing."""
+        """Return the error for a program of a workload that is not installed; None if all are installed."""
         return status.missing(self.workloads[use.workload].part)
 
     def assets(self, plan: Plan) -> Iterator[tuple[Asset, str]]:
@@ -252,7 +252,7 @@ class _Run:
             await self._in_turn(wanting, following)
 
     async def on_verified_links(self, trials: Sequence[Trial]) -> list[Trial]:
-        """Return the trials whose link is verified, after one more check of links that were not."""
+        """Check each link that is not verified once more, and return the trials whose link is verified now."""
         await self._look_again(trials)
         return [trial for trial in trials if self._links.trouble(trial) is None]
 

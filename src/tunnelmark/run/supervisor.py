@@ -89,7 +89,7 @@ class DaemonSupervisor:
         await asyncio.gather(*(running.process.wait() for running in ending))
 
     def process(self, node: str, name: str) -> Process:
-        """Return the process of a running daemon."""
+        """Return the process of a daemon, which must be running, by the names of its node and of the daemon."""
         return next(run.process for run in self._running if (run.daemon.node, run.daemon.name) == (node, name))
 
     def log(self, node: str, name: str) -> Path:

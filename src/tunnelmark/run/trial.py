@@ -36,7 +36,8 @@ _SPOILT = "keep the machine quiet; the emulator's reports are in emulator.middle
 class PreparedTrial:
     """A trial whose lab and deployment are up. It can be measured at once, or after other trials.
 
-    `prepare` makes it. `measure` always returns an attempt: errors, those of `prepare` too, are part of it.
+    The function `prepare` makes it. After that, call either `measure` or `end`: both end the lab. If the trial fails,
+    also in `prepare`, `measure` returns an attempt that holds the error.
     """
 
     def __init__(self, labs: Labs, trial: Trial, spec: TrialSpec, raw: Path, number: int) -> None:
@@ -54,9 +55,9 @@ class PreparedTrial:
         self._converging: asyncio.Future[None] | None = None
 
     async def prepare(self) -> None:
-        """Make the lab, deploy the VPN, and wait until it answers; a failure is kept for `measure`.
+        """Make the lab, deploy the VPN, and wait until it answers; an error is kept, and `measure` reports it.
 
-        The deployment converges in the background, after this has returned.
+        The deployment may converge later, in the background. Raises LabError only if no further trial is possible.
         """
         self._raw.mkdir(parents=True)
         self._labs.watch()
@@ -101,7 +102,10 @@ class PreparedTrial:
         self._converging.add_done_callback(_seen)  # a run that is stopped never asks for its result
 
     async def measure(self) -> Attempt:
-        """Wait until the deployment has converged, carry out the traffic, end the lab, and return the attempt."""
+        """Wait until the deployment has converged, carry out the traffic, end the lab, and return the attempt.
+
+        Raises LabError only if no further trial is possible.
+        """
         source, target = self._trial.topology.nodes[0], self._trial.topology.nodes[-1]
         started = time.time()
         try:
@@ -197,7 +201,7 @@ class PreparedTrial:
         return grades.of_at_least(host, now - self._begun, self._spec.ready_timeout)
 
     async def end(self) -> None:
-        """End the lab, if it is up."""
+        """End the lab, if it is up. Call it for a trial that is not measured; `measure` calls it itself."""
         if self._converging is not None:
             self._converging.cancel()
             await asyncio.gather(self._converging, return_exceptions=True)
@@ -213,14 +217,22 @@ def _seen(ended: asyncio.Future[None]) -> None:
 
 
 async def prepare(labs: Labs, trial: Trial, spec: TrialSpec, raw: Path, number: int = 1) -> PreparedTrial:
-    """Make a trial's lab and deployment; its raw output goes to the folder `raw`, which must not exist yet."""
+    """Make a trial's lab, start its VPN, wait until it answers, and return the trial, ready to be measured.
+
+    The caller ends the lab by `measure` or `end` of the trial; a lab that is then still up ends with `labs`. An error
+    of the trial is not raised here, but kept for `measure`; LabError is raised only if no further trial is possible.
+    `raw`: the folder for raw output, which must not exist yet. `number`: which attempt at the trial it is, from 1.
+    """
     prepared = PreparedTrial(labs, trial, spec, raw, number)
     await prepared.prepare()
     return prepared
 
 
 def refused(trial: Trial, error: TunnelmarkError, number: int = 1) -> Attempt:
-    """Return the attempt at a trial that could not begin, because a program is missing or its link is not verified."""
+    """Return the attempt at a trial that could not begin, because a program is missing or its link is not verified.
+
+    The attempt is void if `error` is TrialVoid, else failed. `number`: which attempt at the trial it is, from 1.
+    """
     return Attempt(
         trial=trial,
         outcome="void" if isinstance(error, TrialVoid) else "failed",

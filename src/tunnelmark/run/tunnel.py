@@ -69,7 +69,7 @@ class RunningDeployment:
     """A deployment on a lab: its overlay's interfaces and addresses, its times, and its daemons.
 
     `first_packet`: seconds from the start of the first daemon (direct: from the first ping) to the first answered ping,
-    by direction `a>b`. `begun`: that start, in seconds of the monotonic clock. `bare`: the link alone, without a VPN.
+    by direction `a>b`. `begun`: that start, in seconds of the monotonic clock. `bare`: True without a VPN.
     """
 
     def __init__(
@@ -116,9 +116,9 @@ class RunningDeployment:
             await together(*(self._steps.carry_out(step, STEP_TIMEOUT) for step in phase))
 
     async def answer(self, timeout: float) -> None:
-        """Wait until a ping was answered over the overlay in every direction between the nodes of `asked`.
+        """Wait until pings were answered over the overlay in both directions between all pairs of nodes of `asked`.
 
-        Raises NotReady after `timeout` seconds, or sooner if a VPN is up on another interface than its driver says.
+        Raises NotReady after `timeout` seconds, or sooner if a VPN is up on another interface than its driver says, and
         DaemonDied if a daemon ends.
         """
         await self._interfaces.unless_misnamed(self._answer(timeout))
@@ -161,18 +161,22 @@ class RunningDeployment:
     async def wait_converged(self, timeout: float) -> None:
         """Wait until all conditions of `Deployment.converged` hold.
 
-        Raises NotReady if they do not within `timeout` seconds, and DaemonDied if a daemon ends.
+        Raises NotReady if they do not hold within `timeout` seconds, and DaemonDied if a daemon ends.
         """
         await self.unless_dead(
             together(*(self._settled(one, time.monotonic() + timeout) for one in self._deployment.converged))
         )
 
     async def unless_dead(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Wait for `work`, and return its result. DaemonDied once a daemon ends by itself (not `restart` or `stop`)."""
+        """Wait for `work`, and return its result; DaemonDied once a daemon ends that no method here has killed."""
         return await self._supervisor.unless_dead(work)
 
     async def restart(self, node: str, *, fresh: bool = False, patience: float = STEP_TIMEOUT) -> None:
-        """Kill the daemons of a node as a crash would, and start them again (see `begin_again`)."""
+        """Kill the daemons of a node as a crash would, and start them again.
+
+        `fresh`: delete the files that they wrote before. `patience`: seconds that a step may wait for something. This
+        method does not wait until pings are answered.
+        """
         await self.stop([node])
         await self.begin_again([node], fresh=fresh, patience=patience)
 
@@ -200,7 +204,10 @@ class RunningDeployment:
                 await self._make_inside(self._inner, node)
 
     async def next_answer(self, node: str, patience: float) -> float:
-        """Ping the next node from a node until a ping is answered; return the time of that, in monotonic seconds."""
+        """Ping the next node from a node until a ping is answered; return the time of that, in monotonic seconds.
+
+        LabError if the node's overlay interface is not there within `patience` seconds; pings have no time limit.
+        """
         names = list(self.address)
         other = names[(names.index(node) + 1) % len(names)]
         await self._lab.nodes[node].until({"kind": "interface", "name": self.interface[node]}, patience)
@@ -221,7 +228,7 @@ class RunningDeployment:
         await self._supervisor.kill(lambda daemon: daemon.control)
 
     async def start_control(self, *, patience: float = STEP_TIMEOUT) -> None:
-        """Start the daemons of the VPN's control service again."""
+        """Start the daemons of the VPN's control service again; each must be ready within `patience` seconds."""
         for phase in self._deployment.phases:
             services = [step for step in phase if isinstance(step, Daemon) and step.control]
             await together(*(self._supervisor.start(service, patience) for service in services))

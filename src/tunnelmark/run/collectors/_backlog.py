@@ -7,7 +7,7 @@ from collections import deque
 KEPT = 10
 """For how many looks (together one second) bytes are remembered: no running daemon takes longer to read its packets.
 
-Bytes that never appear inside, such as headers and a VPN's own packets, are forgotten with them.
+Bytes that never appear inside, such as headers and a VPN's own packets, are forgotten after that time, too.
 """
 
 
@@ -22,11 +22,10 @@ class Backlog:
         self._looks.append((max(direct, 0.0), max(relayed, 0.0)))
 
     def take(self, inside: float) -> tuple[float, float]:
-        """Attribute `inside` bytes that no outside bytes of their own look explain: return how many came directly, and
-        relayed.
+        """Attribute `inside` bytes to earlier looks: return how many came directly, and how many through a third node.
 
-        The bytes of the latest look are taken first: bytes that have waited for long are mostly headers, maybe of
-        another path.
+        These are bytes that the outside bytes of their own look do not explain. Bytes of the latest look are taken
+        first: bytes that have waited for long are mostly headers, maybe of another path.
         """
         direct = relayed = 0.0
         for place in reversed(range(len(self._looks))):

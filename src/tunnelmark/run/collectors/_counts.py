@@ -36,7 +36,7 @@ class TrafficCounts:
     reassembled: int
 
     def since(self, before: TrafficCounts) -> TrafficCounts:
-        """Return what was counted since an earlier look."""
+        """Return the differences of all counters to an earlier look."""
         return TrafficCounts(*(getattr(self, f.name) - getattr(before, f.name) for f in fields(self)))
 
 
@@ -47,10 +47,11 @@ PACKETS = "packets_"
 
 
 def wire_packets(card: str, passed: Mapping[str, TrafficCounts]) -> dict[str, float]:
-    """Return the wire packets of each end, as values of `Collected.sums`, to which another host adds those of its end.
+    """Return the number of wire packets of each end, as values of `Collected.sums`, which are added up over all hosts.
 
-    If cards split super-packets, an end's interface counts a sent super-packet as one. So sent packets are then counted
-    where they arrive, at the other end.
+    `passed`: by end (`source`, `target`), what passed during the traffic; an end on another host is missing. If
+    cards split super-packets, an end's interface counts a sent super-packet as one packet. So sent packets are then
+    counted where they arrive, at the other end.
     """
     if card == "none":
         return {f"{PACKETS}{end}": counts.wire_packets for end, counts in passed.items()}
@@ -59,9 +60,10 @@ def wire_packets(card: str, passed: Mapping[str, TrafficCounts]) -> dict[str, fl
 
 
 def for_each_packet(seen: Collected, done: str, metric: str) -> Collected:
-    """Return, for each end, the sum `done` divided by the end's wire packets, as a sample of `metric`.
+    """Return, for each end, one of its sums divided by the number of its wire packets, as a sample of `metric`.
 
-    If no packet passed, a note says so. An end without that sum has neither.
+    `done`: the prefix of the sum's key in `Collected.sums`; the end follows. If no packet passed, there is a note
+    instead. An end without that sum has neither sample nor note.
     """
     samples, notes = list[Sample](), dict[str, str]()
     for end in ("source", "target"):
@@ -169,7 +171,7 @@ def memory(processes: Iterable[int], proc: Path = _PROC) -> Memory:
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """Numbers of context switches: the process waited (`voluntary`), or the kernel took its core (`involuntary`)."""
+    """How often threads gave up their core to wait (`voluntary`), and how often the kernel took it (`involuntary`)."""
 
     voluntary: int
     involuntary: int

@@ -1,5 +1,6 @@
-"""Counts sent, received and dropped packets at a trial's two ends: interfaces, receive queues of cores, socket
-buffers.
+"""Counts the packets that a trial's two ends sent, received and dropped.
+
+Drops are counted at interfaces, at the receive queues of cores, and at socket buffers.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ _UNDERLAY = "eth"  # what the lab's names of underlay interfaces begin with
 
 
 class EndCounts:
-    """Reads the counters by the names of module `limits`; where `limits` has a mean size or `wire_`, they are bytes."""
+    """Reads the counters of both ends, under the names that the module `limits` lists.
+
+    Where `limits` has a mean size, the counter of that name is a number of bytes. The rate `wire_` of `limits` follows
+    from the counter `bytes_`.
+    """
 
     def __init__(self, context: CollectorContext) -> None:
         """Note which UDP sockets are the VPN's: make it while nothing but the VPN's daemons runs on the nodes."""

@@ -30,7 +30,10 @@ def devices(text: str) -> dict[str, Device]:
 
 
 def udp_errors(text: str) -> tuple[int, int]:
-    """Return how many datagrams found a receive buffer full, and a send buffer full, from /proc/net/snmp or snmp6."""
+    """Return how many datagrams found a full receive buffer, and how many found a full send buffer.
+
+    `text`: that of /proc/net/snmp or snmp6.
+    """
     found = dict(re.findall(r"^Udp6(\w+)\s+(\d+)$", text, re.MULTILINE))  # snmp6: a name and its value a line
     lines = [line.split()[1:] for line in text.splitlines() if line.startswith("Udp:")]
     found |= dict(zip(*lines, strict=True)) if len(lines) == 2 else {}  # snmp: a line of names, one of values
@@ -53,7 +56,10 @@ def softnet_drops(text: str) -> dict[int, int]:
 
 
 def idle(text: str, tick: int) -> dict[int, tuple[float, float]]:
-    """Return by core the seconds it was idle (idle, iowait), and those the hypervisor took (steal), from /proc/stat."""
+    """Return by core the seconds it was idle (idle, iowait), and those the hypervisor took (steal), from /proc/stat.
+
+    `tick`: clock ticks per second (SC_CLK_TCK), in which the file counts.
+    """
     found = {}
     for line in text.splitlines():
         if match := re.match(r"cpu(\d+) ", line):
@@ -65,7 +71,8 @@ def idle(text: str, tick: int) -> dict[int, tuple[float, float]]:
 def process_seconds(text: str, tick: int, *, children: bool = True) -> float:
     """Return CPU seconds of a process and, with `children`, of children it waited for, from /proc/PID/stat.
 
-    A program's name may hold blanks and brackets, so fields are counted from the last bracket (proc(5): 14 to 17).
+    `tick`: clock ticks per second (SC_CLK_TCK), in which the file counts. A program's name may hold blanks and
+    brackets, so fields are counted from the last bracket (proc(5): 14 to 17).
     """
     return sum(int(word) for word in text.rpartition(")")[2].split()[11 : 15 if children else 13]) / tick
 
@@ -99,9 +106,9 @@ def quota(text: str) -> Quota:
 
 
 def stalled(text: str) -> float:
-    """Return seconds when a control group had work and none of it had a core, from `cpu.pressure`; 0 if not counted.
+    """Return the seconds in which a control group had work and none of it had a core; 0 if they are not counted.
 
-    See Documentation/accounting/psi.rst of the kernel.
+    `text`: that of the group's `cpu.pressure`. See Documentation/accounting/psi.rst of the kernel.
     """
     found = re.search(r"^full .*\btotal=(\d+)", text, re.MULTILINE)
     return int(found[1]) / 1e6 if found else 0.0
@@ -111,8 +118,9 @@ def stalled(text: str) -> float:
 class Stream:
     """A TCP connection as its sender's kernel sees it (`ss -ti`), up to now.
 
-    `sent`: bytes. `busy`: seconds in which there was data to send, or to be acknowledged. `window`, `buffer`: those of
-    these seconds in which only the receiver's window, or the sender's buffer, limited it (`tcp_info` of linux/tcp.h).
+    `sent`: bytes. `busy`: seconds in which there was data to send, or to be acknowledged. `window`: the part of these
+    seconds in which only the receiver's window limited the stream. `buffer`: the part in which only the sender's buffer
+    limited it (`tcp_info` of linux/tcp.h).
     The flag `app_limited` proves nothing: iperf3 at the rate of the link has it, too.
     """
 

@@ -26,8 +26,8 @@ def busy(
     """Return the share of the time (0 to 1) in which streams had data to send, weighted by the bytes of each.
 
     `looks`: the looks that saw streams, with their times in seconds. `streams`: each stream as it was seen last. The
-    time goes from the first look that saw bytes sent to the first one that saw all of them: before and after, a
-    program's ends only talk to each other, for seconds if round trips are long. If these looks are less than `least`
+    measured time goes from the first look that saw bytes sent to the first one that saw all of them: before and after,
+    a program's ends only talk to each other, for seconds if round trips are long. If these looks are less than `least`
     seconds apart, it goes from `begun` (when the traffic began) to the last look.
     """
     sent = sum(stream.sent for stream in streams.values())

@@ -37,7 +37,7 @@ class ObservedNode:
     """The folder of its control group in the v2 hierarchy; None if the machine has no v2 hierarchy."""
 
     cores: Sequence[int] = ()
-    """The cores that it runs on; for the middle node, only the cores that no node but the links uses."""
+    """The cores that it runs on. For the middle node: the cores that only the links use; () if there are none."""
 
     headers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """By underlay interface: how many bytes of Ethernet header it counts for each received and each sent packet."""
@@ -56,10 +56,13 @@ class LinkCounters(Protocol):
     """Counters of the links of a lab, as `lab.labs.Lab` has them."""
 
     async def link_counters(self) -> list[dict[str, dict[str, int]]]:
-        """Return for each link, by node on it, the counters of what the middle node sent towards that node."""
+        """Return for each link, by node on it, the kernel's counters of the packets to that node.
+
+        `sent_dropped` and `sent_lost` are about the packets that the node sent (see `lab.link_counts.of_link`).
+        """
 
     async def link_reports(self) -> list[dict[str, Any]]:
-        """Return the report of each link's emulator."""
+        """Return the report of each link's emulator up to now; [] if the kernel carries all links."""
 
 
 @dataclass(frozen=True)
@@ -77,23 +80,32 @@ class CollectorContext:
     """The node that the links run through; None if it is on another host."""
 
     card: str = "none"
-    """What the nodes' cards do, by the profile. If they split super-packets, an interface counts each as one."""
+    """`offloads` if the nodes' network cards split super-packets, else `none` (see `Profile.card`).
+
+    With `offloads`, an interface counts each sent super-packet as one packet.
+    """
 
     links: LinkCounters | None = None
     """Counters of the links; None on a host of an inventory, where the command reads them itself."""
 
     further_ways: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
-    """See `plan.routes.further_ways`."""
+    """By sender and receiver of each link after the path's first one: whose packets cross it there.
+
+    A value lists `source` or `target`, or both: the end that sent these packets.
+    """
 
     begun: float = 0.0
-    """When the VPN was started, on the nodes' CLOCK_MONOTONIC."""
+    """When the VPN was started, in seconds of the nodes' CLOCK_MONOTONIC."""
 
     clock: float = 0.0
     """By how many seconds the nodes' CLOCK_MONOTONIC is ahead of this process's."""
 
     @property
     def ends(self) -> dict[str, str]:
-        """The nodes whose cost is reported, by the end of a metric's name: `source` and `target`, if they are here."""
+        """The traffic's ends that are on this host, as names of nodes, by `source` or `target`.
+
+        The name of a metric that is about an end has one of these two words at its end.
+        """
         both = {"source": self.source, "target": self.target}
         return {end: node for end, node in both.items() if node in self.nodes}
 
@@ -151,7 +163,7 @@ class Collected:
     of_each_host: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def joined(self, other: Collected) -> Collected:
-        """Join what was seen on two hosts, each of which has other nodes."""
+        """Return what was seen on two hosts together; each of them has other nodes."""
         sums = dict(self.sums)
         for name, value in other.sums.items():
             sums[name] = sums.get(name, 0.0) + value
@@ -191,7 +203,7 @@ class Turn(IntEnum):
     """For collectors that take up to seconds to begin and to end."""
 
     SOCKETS = 1
-    """For collectors with packet sockets, which take tens of ms to close, whose figures do not depend on time."""
+    """For collectors whose figures do not depend on time, and whose packet sockets take tens of ms to close."""
 
     TIMED_SOCKETS = 2
     """For collectors with packet sockets that divide by time: they end before the others close their sockets."""
@@ -223,13 +235,20 @@ class Collector:
     """True if it is used by studies that name no collectors."""
 
     looks_at: Literal["all", "ends", "source", "machine"] = "ends"
-    """What it looks at. If nodes are on several hosts, it runs on each that has such nodes; a "machine" one on none."""
+    """What it measures: all nodes, the two ends, only the sender (`source`), or the machine as a whole.
+
+    If the nodes are on several hosts, it runs on each host that has such a node. If it measures the machine, it then
+    runs on no host.
+    """
 
     turn: Turn = Turn.QUICK
     """Its place in the order in which a trial's collectors begin."""
 
     conclude: Callable[[Collected], Collected] | None = None
-    """Makes more samples and notes from what was seen on all hosts, for metrics that need several nodes' counters."""
+    """Makes more samples and notes from what was seen on all hosts, for metrics that need counters of several nodes.
+
+    None if the collector has no such metrics.
+    """
 
 
 def both(

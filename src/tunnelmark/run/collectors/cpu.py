@@ -229,7 +229,10 @@ class _Cpu:
 
 
 def conclude(seen: Collected) -> Collected:
-    """Return the CPU per packet of each end, and per gigabyte of other nodes, of links, and of shared cores' kernel."""
+    """Return the CPU per wire packet of each end, and the CPU per gigabyte of everything that is not an end.
+
+    The latter are the other nodes, the links, and the kernel's work on cores that nodes share.
+    """
     sums = seen.sums
     samples, notes = list[Sample](), dict[str, str]()
     for end in ("source", "target"):

@@ -38,9 +38,10 @@ class NodeCpu:
 
 
 def shares(first: NodeCpu, last: NodeCpu, took: float) -> tuple[float | None, float | None]:
-    """Return the CPU of the daemons (None if there are none), and of all else but the agent, in ms per second.
+    """Return the CPU of the daemons, and the CPU of the node's other programs without the agent, in ms per second.
 
-    `took`: the seconds between the two looks. Both are None if a daemon has ended in between.
+    `took`: the seconds between the two looks. The first is None on a node without daemons. Both are None if a daemon
+    has ended in between.
     """
     if set(first.daemons) - set(last.daemons):
         return None, None

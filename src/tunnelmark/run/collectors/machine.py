@@ -33,7 +33,7 @@ def memory_used(text: str) -> float:
 def cores_used(first: dict[int, tuple[float, float]], last: dict[int, tuple[float, float]], took: float) -> float:
     """Return the per cent of the cores' time used in `took` seconds; what the hypervisor took does not count.
 
-    `first`, `last`: by core, its (idle, stolen) seconds at the begin and at the end.
+    `first`, `last`: by core, its idle and its stolen seconds up to the first and up to the last look.
     """
     had = rested = 0.0
     for core, (rest, stolen) in last.items():

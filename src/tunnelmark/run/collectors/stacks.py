@@ -72,7 +72,7 @@ def require() -> None:
 
 
 class Stacks:
-    """The recording of one trial."""
+    """The recording of the stacks of one trial, by perf."""
 
     def __init__(self, context: CollectorContext) -> None:
         self._context = context
@@ -123,7 +123,7 @@ class Stacks:
         """Do nothing: perf records by itself."""
 
     async def end(self) -> Collected:
-        """Stop perf, and fold what it has recorded."""
+        """Stop perf, fold what it has recorded, and return the numbers of samples; a note says why if that fails."""
         cpu = await self._stop(signal.SIGINT)
         data = self._context.raw / _DATA
         try:
@@ -169,7 +169,10 @@ def threads(processes: Iterable[int], proc: Path = Path("/proc")) -> set[str]:
 
 
 def own_cores(cores: Mapping[str, Sequence[int]], ends: Mapping[str, str]) -> dict[str, list[int]]:
-    """Return the processors that only one end uses, by side; {} unless each end has at least one."""
+    """Return the processors that only one end uses, by side; {} unless each end has at least one.
+
+    `cores`: the processors of each node. `ends`: the node of each side.
+    """
     shared = Counter(core for own in cores.values() for core in own)
     found = {side: [core for core in cores[node] if shared[core] == 1] for side, node in ends.items()}
     return found if all(found.values()) else {}
@@ -195,7 +198,11 @@ def bound_to_us(argv: Sequence[str]) -> list[str]:
 
 
 def fold(data: Path, prefix: Path, own: Mapping[str, Sequence[int]]) -> dict[str, dict[str, int]]:
-    """Fold perf's data into PREFIX.SIDE.folded; return for each side its number of `samples`, and of `softirq` ones."""
+    """Fold perf's data into the files PREFIX.SIDE.folded, and return for each side how many samples they hold.
+
+    `samples`: all samples of a side. `softirq`: those of softirq work outside the lab's processes, on the side's own
+    processors (`own`).
+    """
     sides = [word for side in FILES for word in ("--side", f"{side}={','.join(map(str, own.get(side, ())))}")]
     script = [str(find("perf", PACKAGES)), "script", "-i", str(data), "--no-inline", "-F", _FIELDS]
     folding = [str(find("tunnelmark-flame")), "fold", "--to", str(prefix), *sides]

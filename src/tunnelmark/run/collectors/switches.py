@@ -52,7 +52,10 @@ class _Switches:
 
 
 def conclude(seen: Collected) -> Collected:
-    """Return context switches per wire packet of each end; if cards split, both ends are needed to count packets."""
+    """Return the context switches per wire packet of each end.
+
+    If cards split super-packets, the counters of both ends are needed to count wire packets.
+    """
     return _counts.for_each_packet(seen, DONE, "switches_per_packet")
 
 

@@ -37,7 +37,11 @@ NONE = {"tcp": "the workload uses no TCP over the overlay", "tcp_own": "the VPN 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A TCP connection in `ss -tin`: bytes sent, congestion window in bytes, round-trip time in ms, and counters."""
+    """A TCP connection in `ss -tin`: its two addresses with ports, and its state at the moment.
+
+    `sent`: bytes sent up to now. `cwnd`: the congestion window in bytes. `rtt`: the round-trip time in ms.
+    `retransmits`: segments sent again up to now. `reordering`: how often TCP has seen reordering up to now.
+    """
 
     local: str
     peer: str

@@ -42,7 +42,7 @@ LEAST = 1 << 16
 """The least bytes inside for which a path is reported: fewer may be a VPN's own pings."""
 
 BRIEF = 1 << 11
-"""The same for the bytes between two looks."""
+"""The least bytes inside between two looks for which the path in that time is reported."""
 
 EVERY, TURN, MANY = 0.1, 10, 10_000
 """`EVERY`: seconds between two looks. From `MANY` packets a second on, only one of `TURN` looks samples packets: while
@@ -68,7 +68,10 @@ class Arrivals:
         return float(sum(self.by_sender.values()))
 
     def scaled(self, inside: float, outside: float) -> Arrivals:
-        """Return that many bytes, divided by sender and TCP as these are; these must have some bytes outside."""
+        """Return arrivals of `inside` and `outside` bytes; the latter have the shares by sender and of TCP as here.
+
+        Some bytes must have arrived outside here, because the shares come from them.
+        """
         each = outside / self.outside
         return Arrivals(
             inside, Counter({name: round(count * each) for name, count in self.by_sender.items()}), self.over_tcp * each
@@ -109,7 +112,10 @@ def totals(
 
 
 def shares(bytes_: Mapping[str, float], least: int = LEAST) -> dict[str, float]:
-    """Return shares in per cent, by metric, of what `totals` counts; {} if fewer than `least` bytes arrived inside."""
+    """Return the shares of bytes by path and of TCP in per cent, by metric, from the counts of `totals`.
+
+    {} if fewer than `least` bytes arrived inside, or none outside.
+    """
     inside, outside = bytes_["inside"], bytes_["outside"]
     if inside < least or not outside:
         return {}
@@ -274,7 +280,7 @@ class _Path:
 
 
 def conclude(seen: Collected) -> Collected:
-    """Return the shares over the whole time, and from when on all traffic was direct."""
+    """Return the shares over the whole time, and how many seconds after the VPN's start all traffic was direct."""
     found = shares(seen.sums)
     if not found:
         return Collected(notes=dict.fromkeys((DIRECT, RELAYED, TCP, SOON), TOO_LITTLE))

@@ -162,8 +162,8 @@ def split(counts: _counts.TrafficCounts, counted: Iterable[SizeCounts], bare: bo
 def totals(passed: Mapping[str, _counts.TrafficCounts], counted: Iterable[SizeCounts], took: float) -> dict[str, float]:
     """Return the bytes and packets that the ends sent inside (`inner_`) and outside, as values of `Collected.sums`.
 
-    `counted`: the super-packets inside, which count as the wire packets that they became. `rate`: packets inside per
-    second, where a super-packet counts as one.
+    `passed`: what passed at each end in `took` seconds. `counted`: the super-packets inside, which count as the wire
+    packets that they became. The value `rate` is the packets inside per second, where a super-packet counts as one.
     """
     super_packets = tuple(counted)
     packets = sum(counts.inner_sent_packets for counts in passed.values())
