@@ -31,11 +31,11 @@ class _Timex(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class ClockDiscipline:
-    """Whether this machine's clock is synchronised, which daemons for that run, and the kernel's bound and estimate of
-    its error.
+    """Whether this machine's clock is synchronised, which daemons discipline it, and how large its error is.
 
-    `frequency_ppm` is the correction of the clock's frequency. All but `daemons` is from adjtimex(2): the daemon that
-    disciplines the clock gives these figures to the kernel.
+    `daemons`: which of `DAEMONS` run; () if none does. `max_error_us`: the kernel's bound of the error in microseconds.
+    `estimated_error_us`: the kernel's estimate of it. `frequency_ppm`: the correction of the clock's frequency. All but
+    `daemons` is from adjtimex(2): the daemon that disciplines the clock gives these figures to the kernel.
     """
 
     synchronized: bool

@@ -30,7 +30,7 @@ def usable() -> frozenset[int]:
 
 
 def keep_to(cores: Sequence[int]) -> None:
-    """Run this process, and programs that it starts from now on, on these cores only; if empty, on all that it had."""
+    """Limit this process, and programs that it starts from now on, to `cores`; if that is empty, end the limit."""
     had = usable()
     os.sched_setaffinity(0, cores or had)
     _HAD[:] = [had] if cores else []
@@ -76,12 +76,19 @@ def placed(topology: Topology, each: int) -> Placement:
 
 
 def record(topologies: Iterable[Topology], each: int) -> dict[str, Any]:
-    """Return, by topology's name, on which cores its nodes run on this machine, for the record."""
+    """Return the placement of each topology on this machine, by the topology's name, as JSON objects for the record.
+
+    `each`: the number of cores for each node.
+    """
     return {topology.name: placed(topology, each).plain() for topology in topologies}
 
 
 class Cores:
-    """The cores' loops and clocks of one lab server. It inherits the open `files`; its janitor removes `folders`."""
+    """Owns the loops that keep cores awake, and the clocks that watch for pauses, for one lab server.
+
+    `name`: the name of its command's control groups. `files`: the file descriptors that the lab server must inherit.
+    `folders`: the control groups that the command's janitor must remove.
+    """
 
     def __init__(self, name: str) -> None:
         self._asleep = keep_awake.unwanted()  # why they are not kept awake
@@ -93,8 +100,9 @@ class Cores:
         self.folders: tuple[Path, ...] = self._place.folders
 
     def begun(self, said: dict[str, Any]) -> dict[str, Any]:
-        """Take over the loops once the lab server has reported itself ready (`said`); return the facts for the
-        record.
+        """Take over the loops that the lab server has started. `said`: the facts with which it reported itself ready.
+
+        Return these facts for the record. If no loops were wanted, they also say why (`awake_not`).
         """
         record = {"awake": False, "awake_not": self._asleep} | said if self._asleep else said
         if record["awake"]:
@@ -121,7 +129,10 @@ class Cores:
             return None
 
     def end(self) -> None:
-        """End the clocks, and let go of the loops, which end with the lab server; call it just before that ends."""
+        """End the clocks, and stop reading the loops, which end with the lab server; call it when that is about to end.
+
+        If `keep_to` limits this process to some cores, the limit ends too.
+        """
         keep_to(())
         os.close(self._counts)
         if self._loops is not None:

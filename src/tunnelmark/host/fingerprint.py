@@ -28,10 +28,10 @@ _COARSE = 6  # CLOCK_MONOTONIC_COARSE in <linux/time.h>, which the module time d
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """One processor, as CPUID describes it. `mhz`: its highest frequency, else that of its clock; 0 if neither is
-    known.
+    """One processor, as /proc/cpuinfo and /sys describe it.
 
-    `flags_hash` is a hash of the list of flags, so that two lists can be compared by eye.
+    `mhz`: its highest frequency in MHz, else that of its time stamp counter; 0 in a guest, or if neither is known.
+    `flags_hash`: a hash of the list of flags, so that two lists can be compared by eye.
     """
 
     vendor: str
@@ -48,10 +48,11 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """A machine in one boot. A field is empty if the kernel does not state it.
+    """A machine in one boot. A field is empty, or 0, if the kernel does not state it.
 
-    `siblings`: groups of cores that share a physical one. `hz`: the kernel's ticks a second. `preemption`: the
-    kernel's model. `identity` identifies the installed system. `boot` is new with each boot.
+    `siblings`: the groups of logical cores that share a physical core, as the kernel lists them (`0,4`). `hz`: the
+    kernel's ticks per second. `preemption`: the kernel's preemption model. `identity`: a hash of the installed system's
+    machine ID. `boot`: the kernel's ID of this boot, new with each boot.
     """
 
     cpu: Cpu
@@ -70,7 +71,7 @@ class Fingerprint:
     governor: str
     identity: str
     boot: str
-    asked: Mapping[str, str] = field(default_factory=dict)  # frequency settings beyond the governor, as they are called
+    asked: Mapping[str, str] = field(default_factory=dict)  # settings of the frequency besides the governor, by name
 
 
 def look(root: Path = Path("/"), *, guest: bool = False) -> Fingerprint:

@@ -31,7 +31,7 @@ COUNTED = "TUNNELMARK_COUNTED_CLOCK"
 """Environment variable: not empty if this is a guest whose clock counts instructions (`lab.vm.clock_keepalive`)."""
 
 SUFFIX = "-awake-"
-"""The part of the name of a loop's control group between the name of its command's lab and the number of its core."""
+"""The middle of a loop's control group's name: before it is the name of its command's groups, after it the core."""
 
 _STRIDE = 64  # bytes between the counts of two cores (crates/cores/src/awake.rs)
 _LEAST_SHARES = "2"  # cpu.shares of a v1 group, at the least; cpu.weight of v2 begins at 1
@@ -42,7 +42,7 @@ Spent = dict[int, tuple[float, float]]
 
 
 def unwanted() -> str | None:
-    """Return why cores are not to be kept awake here, in words for the record; None if they are."""
+    """Return why cores are not to be kept awake here, in words for the record; None if they are to be kept awake."""
     if os.environ.get(VARIABLE):
         return "switched off"
     if os.environ.get(COUNTED):
@@ -66,16 +66,17 @@ def _limited(cpu: Path) -> bool:
 
 
 class LoopGroups:
-    """The control groups in which a command's loops run.
+    """The control groups in which a command's loops run; `folders`: their paths.
 
-    They are next to those of its lab, not below: a group below has a part in the weight of the group above it, whatever
-    the class of its tasks.
+    They are next to the groups of the command's labs, not below them: a group below another one has a part in its
+    weight, whatever the class of its tasks.
 
-    Each core has groups of its own. The weight of a group is split between cores by what it has on each. The scheduler
-    takes the rest as at least 2 when it averages virtual times (`scale_load_down`, kernel/sched/sched.h), but not when
-    it lets the group's advance. With one group for two loops, the weight on a core was 0.008 at times, a run of 4 ms
-    put it half a million milliseconds ahead, the average a second, and a lab's group that woke began there: a hog of
-    normal priority, a second behind, was served first for all that time, whatever the lab's weight (Linux 6.18, seen in
+    Each core has groups of its own, because the kernel splits a group's weight among the cores on which the group has
+    tasks. The scheduler takes a core's part as at least 2 when it averages virtual times (`scale_load_down`,
+    kernel/sched/sched.h), but not when it advances the group's own virtual time. When two loops shared one group, the
+    part on a core was 0.008 at times. A run of 4 ms then advanced the group's virtual time by half a million
+    milliseconds, and the average by a second. A lab's group that woke began at that average. So a hog of normal
+    priority, a second behind, was served first for all that time, whatever the lab's weight (Linux 6.18, seen in
     sched/debug).
     """
 
@@ -103,8 +104,8 @@ class LoopGroups:
         """Move the calling process to a core and into its groups; without a CPU controller, into a session of least
         weight.
 
-        It gets idle class first: in a group of idle class it might wait long for the processor, and would not have that
-        class meanwhile.
+        Before it joins, the process takes the idle class (SCHED_IDLE): in a group of idle class, it might wait long for
+        the processor before it could do so.
         """
         os.sched_setaffinity(0, {core})
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
@@ -127,14 +128,18 @@ class LoopGroups:
 
 
 def memory(cores: set[int]) -> int:
-    """Make a file without a name in which these cores' loops count their CPU time; return its file descriptor."""
+    """Make a nameless file in which these cores' loops count CPU time; return its descriptor. The caller closes it."""
     fd = os.memfd_create("awake", os.MFD_CLOEXEC)
     os.ftruncate(fd, _STRIDE * (max(cores) + 1))
     return fd
 
 
 def begin(place: LoopGroups, cores: set[int], fd: int) -> list[int]:
-    """Start a loop on each core as a child process, and return their PIDs; OSError if the groups are refused."""
+    """Start a loop on each core as a child process, and return their PIDs; OSError if the groups are refused.
+
+    `fd`: the file from `memory` in which the loops count. The caller keeps it, and ends the processes. Raises
+    MissingPart if the program of the loops is not built.
+    """
     program = str(find_program(PROGRAM))
     place.create()
     begun = []
@@ -153,15 +158,15 @@ def begin(place: LoopGroups, cores: set[int], fd: int) -> list[int]:
 
 
 class KeepAwake(Protocol):
-    """Loops that keep cores awake, seen from the command. `groups`: theirs in the v2 hierarchy, () if none."""
+    """The command's view of loops that keep cores awake. `groups`: their groups in cgroup v2; () if they have none."""
 
     groups: tuple[Path, ...]
 
     def spent(self) -> Spent:
-        """Return the CPU seconds of each core's loop up to now: its own, and those of other work in its place."""
+        """Return, by core, the CPU seconds that its loop used itself, and those of other work billed to the loop."""
 
     def in_process(self) -> float:
-        """Return the CPU seconds that loops which are threads of this process were billed; 0 if none are."""
+        """Return the CPU seconds billed to those loops that are threads of this process; 0 if none of them is."""
 
 
 class Loops:
@@ -173,7 +178,7 @@ class Loops:
         self._clocks: dict[int, int] = {}
 
     def spent(self) -> Spent:
-        """Return the CPU seconds of each core's loop up to now: its own, and those of other work in its place.
+        """Return, by core, the CPU seconds that its loop used itself, and those of other work billed to the loop.
 
         {} without cgroup v2, by which the loops' processes are found.
         """
@@ -204,7 +209,7 @@ class Loops:
 
 
 STANDING: list[KeepAwake] = []
-"""The loops of this process's lab servers, mostly one set; in a guest with a counted clock, its own loop."""
+"""The loops that run for this process: those of its lab servers, mostly one set, or a guest's `ClockLoop`."""
 
 
 def process_seconds() -> float:

@@ -41,7 +41,10 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class ClockLook:
-    """The clocks' report since the one before: times in ns of CLOCK_MONOTONIC, and the lateness of wake-ups in us."""
+    """A report of the clocks on the time since their last one, from `begin` to `end` (ns of CLOCK_MONOTONIC).
+
+    `p50`, `p99`, `longest`: the lateness of wake-ups in microseconds: its median, 99th percentile and maximum.
+    """
 
     begin: int
     end: int
@@ -53,18 +56,19 @@ class ClockLook:
 
 @dataclass(frozen=True, slots=True)
 class PausesSeen:
-    """All pauses up to `until` (nanoseconds of CLOCK_MONOTONIC); ones that are seen later are appended."""
+    """All pauses seen up to `until` (ns of CLOCK_MONOTONIC). A later result adds new ones at the end."""
 
     until: int
     pauses: Sequence[Pause]
 
 
 def host(pauses: Iterable[Pause], begin: int, end: int) -> dict[str, float]:
-    """Return the pauses between two moments (ns) as figures of an attempt's `host`.
+    """Return the pauses between two moments (ns of CLOCK_MONOTONIC) as figures of an attempt's `host`.
 
-    `pause_share`: the share of the window in which some core paused. Only pauses longer than the kernel's own work on
-    packets (PACKET_WORK) count, so it is a lower bound. `pause_longest`: seconds. `pauses`: how many, short ones too;
-    pauses of several cores at once count once each.
+    `pause_share`: the share of the time between them in which some core paused. Only pauses longer than the kernel's
+    own work on packets (PACKET_WORK) count, so it is a lower bound. `pause_longest`: the length of the longest pause in
+    seconds. `pauses`: the number of pauses, short ones included; if several cores pause at once, each core's pause
+    counts.
     """
     met = sorted((one for one in pauses if one.due < end and one.woke > begin), key=lambda one: one.due)
     spans = [(max(one.due, begin), min(one.woke, end)) for one in met]
@@ -144,7 +148,7 @@ class Clocks:
 
 
 def start() -> Clocks:
-    """Start the clocks of a command, and return them. LabError or MissingPart if that is not possible."""
+    """Start a command's clocks, and return them; `Clocks.close` ends them. LabError or MissingPart if that fails."""
     if os.environ.get(COUNTED):
         raise LabError("the machine's clock is counted, so it cannot pause", hint="nothing is to be done")
     return Clocks()
@@ -155,7 +159,7 @@ STANDING: list[Clocks] = []
 
 
 def own_seconds() -> float:
-    """Return the CPU seconds that the clocks of this process have used, as long as they run."""
+    """Return the CPU seconds that the running clocks of this process have used; clocks that ended are left out."""
     return sum(clocks.cpu_seconds() for clocks in STANDING)
 
 

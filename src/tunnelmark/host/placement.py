@@ -51,7 +51,7 @@ class Placement:
 
     @property
     def shared(self) -> Mapping[int, tuple[str, ...]]:
-        """By core that belongs to several nodes: their names."""
+        """The names of the nodes that share a core, by core; cores of only one node are left out."""
         holders: dict[int, list[str]] = {}
         for node, cores in self.nodes.items():
             for core in cores:

@@ -11,8 +11,9 @@ from tunnelmark.errors import MissingPart
 
 
 def require(what: str) -> None:
-    """Raise MissingPart unless this process is root's; `what` begins its message: "the lab makes network
-    namespaces".
+    """Raise MissingPart unless this process runs as root.
+
+    `what`: the reason with which the error's message begins, such as "the lab makes network namespaces".
     """
     if os.geteuid() != 0:
         raise MissingPart(f"{what} and needs root", hint=how())

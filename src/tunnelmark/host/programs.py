@@ -98,7 +98,10 @@ def caller_packages() -> Path | None:
 
 
 def with_own(part: Requirement, programs: Mapping[str, str]) -> Requirement:
-    """Return the part with these programs (path by name) in place of its own; its recipe need not be installed then."""
+    """Return the part with `programs` (path by name) as its field `own`; {} leaves it as it is.
+
+    With programs, the part's recipe need not be installed.
+    """
     return replace(part, own=tuple(programs.values()), strict=False) if programs else part
 
 
@@ -132,7 +135,7 @@ def how_to_install(packages: Sequence[str], recipe: str = "") -> str:
 def find(
     program: str, packages: Sequence[str] = (), recipe: str = "", strict: bool = False, own: Sequence[str] = ()
 ) -> Path:
-    """Return the path of a program; MissingPart says which packages or recipe contain it.
+    """Return the path of a program; MissingPart if it is missing, with a hint that names its packages or recipe.
 
     See `Requirement` for `recipe`, `strict` and `own`.
     """
@@ -157,10 +160,11 @@ def version(
     strict: bool = False,
     own: Sequence[str] = (),
 ) -> str:
-    """Return the first group of `pattern` in the output of `argv` (both streams), or `unknown`.
+    """Run the command `argv`, and return the first group of `pattern` in its output (both streams).
 
-    An exit code other than 0 is not an error: some programs print their version and then complain.
-    Raises MissingPart when the program is not there or cannot be started.
+    Return `unknown` if nothing matches, or if the command takes more than 10 s. An exit code other than 0 is not an
+    error: some programs print their version and then complain. Raises MissingPart when the program is not there or
+    cannot be started.
     """
     program = find(argv[0], packages, recipe, strict, own)
     try:

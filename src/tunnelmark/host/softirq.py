@@ -48,7 +48,7 @@ def seconds() -> dict[int, float]:
 def workers() -> dict[int, float]:
     """Return the CPU seconds of workers bound to a core, by core; only the difference of two calls has a meaning.
 
-    All of their work counts. Little of it is not for the nodes on their cores: mostly work for disks and timers.
+    All of their work counts. A little of it is not done for the nodes on their cores: mostly work for disks and timers.
     Workers that may run anywhere (`kworker/u4:1`; WireGuard's handshakes) are left out.
     """
     for process, thread in _CENSUS.look().items():
@@ -88,9 +88,9 @@ def unbilled() -> dict[int, float]:
 
     A core's tasks are counted to the nanosecond by cgroup v1 (`cpuacct.usage_percpu`), or else by the scheduler
     (/proc/schedstat, CONFIG_SCHEDSTATS), which adds a task's turn when it ends. Idle time is exact too if the kernel
-    stops idle ticks (/proc/stat, in hundredths of a second). If a loop keeps the core awake, the time that it was
-    billed for and did not use is that work; its own turns are long, so the scheduler's count says nothing there. {} if
-    none of these can be read.
+    stops idle ticks (/proc/stat, in hundredths of a second). If a loop keeps the core awake, the work is the time that
+    the loop was billed for but did not use itself. The scheduler's count is not used then, because a loop's turns are
+    long. {} if none of these can be read.
     """
     awakened = keep_awake.interrupted()
     ran = _by_cpuacct()
@@ -177,7 +177,7 @@ def total() -> float:
 
 
 def owners(cores: Mapping[str, Iterable[int]]) -> dict[int, str]:
-    """Return the node of each core that belongs to only one node."""
+    """Return, by core, the node that it belongs to; cores that several nodes share are left out. `cores`: by node."""
     holders: dict[int, list[str]] = {}
     for node, own in cores.items():
         for core in own:

@@ -18,10 +18,10 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class HostLoad:
-    """The machine's load: the load average of a minute, and the numbers of cores busy, and stolen by its host, at a
-    look.
+    """The machine's load. Loops that keep cores awake for a lab count only in `average`.
 
-    Loops that keep cores awake for a lab do not count as work, but the kernel's load average includes them.
+    `average`: the kernel's load average of the last minute. `busy`: the mean number of cores that worked while the load
+    was measured. `steal`: the mean number of cores that the machine's host took away meanwhile.
     """
 
     average: float
@@ -62,8 +62,8 @@ def memory() -> tuple[int, int]:
 def virtualisation() -> str:
     """Return the kind of virtual machine or container (`kvm`, `microsoft`...); `none` if it is neither.
 
-    `hypervisor` if it is a virtual machine of an unknown kind. It is read from files of the kernel, so no program is
-    needed.
+    For a virtual machine of an unknown kind it is the maker's name in lower case, or `hypervisor` if the kernel does
+    not state that. It is read from files of the kernel, so no program is needed.
     """
     vendor = _read("/sys/class/dmi/id/sys_vendor").strip()
     for known, name in _VENDORS.items():
@@ -86,7 +86,7 @@ _VENDORS = {
 
 
 def load(seconds: float = 0.2) -> HostLoad:
-    """Measure the machine's load for so many seconds."""
+    """Measure the machine's load for `seconds`, in which the calling thread sleeps, and return it."""
     before, loops, began = _ticks(), keep_awake.own_seconds(), time.monotonic()
     time.sleep(seconds)
     after, took = _ticks(), time.monotonic() - began

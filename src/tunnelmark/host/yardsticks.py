@@ -1,7 +1,7 @@
 """Measures the machine's yardsticks: the time that it takes for each of the few operations that every VPN consists of.
 
-The loops are in `tunnelmark-cores yardstick` (crates/cores). A yardstick that needs a network has one of its own there,
-which ends with it.
+The program `tunnelmark-cores yardstick` (crates/cores) carries out the operations. For yardsticks that need a network,
+it makes network namespaces, which end with it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from tunnelmark.host.programs import find
 from tunnelmark.model.yardstick_lengths import TITLES, Length, length
 
 SECONDS = 0.25
-"""Seconds for each of the eleven yardsticks; with the time in which each finds its number of operations, 3 s in all."""
+"""Seconds for which each of the eleven yardsticks is measured; with each one's calibration, all together take 3 s."""
 
 _PATIENCE = 60.0  # seconds until it must have ended, which takes 3 to 4
 
 
 @dataclass(frozen=True, slots=True)
 class Yardsticks:
-    """The results by name (see `TITLES`): `lengths`, or why there is none in `absent`. `other`: the second core."""
+    """The results by the yardsticks' names (`TITLES`): each is in `lengths`, or in `absent` with the reason.
+
+    `core`: the core on which they were measured. `other`: the second core, for the wake-up of a thread on another core.
+    """
 
     core: int
     other: int
@@ -35,10 +38,10 @@ class Yardsticks:
 
 
 def measure(seconds: float = SECONDS) -> Yardsticks:
-    """Measure each yardstick on this machine, for the given number of seconds.
+    """Measure each yardstick on this machine for the given number of seconds, and return the results.
 
-    MissingPart without the program, LabError if it fails. A yardstick that the machine refuses, such as a TUN device
-    without root, is absent.
+    MissingPart if the program is not built; LabError if it fails, or takes more than 60 s. A yardstick that the machine
+    refuses, such as a TUN device without root, is absent.
     """
     core, other = partners(os.sched_getaffinity(0), fingerprint.siblings())
     argv = [str(find(PROGRAM)), "yardstick", str(seconds), str(core), str(other)]
@@ -55,7 +58,7 @@ def measure(seconds: float = SECONDS) -> Yardsticks:
 
 
 def told(found: Yardsticks) -> str:
-    """Return the most telling lengths in one line. Pure."""
+    """Return the most telling results in one line; "nothing could be measured" if all of them are absent. Pure."""
     short = {"system call": "system call", "wake-up, one core": "wake-up", "wake-up, two cores": "to another core",
              "TUN read": "TUN read", "TUN write": "TUN write", "veth": "veth"}  # fmt: skip
     each = [f"{word} {length(found.lengths[name].value)}" for name, word in short.items() if name in found.lengths]
@@ -63,7 +66,10 @@ def told(found: Yardsticks) -> str:
 
 
 def partners(cores: Set[int], siblings: Sequence[Set[int]] = ()) -> tuple[int, int]:
-    """Return the core for yardsticks, and a second one, which shares no physical core with it if that is possible."""
+    """Return the core for yardsticks, and a second one, which shares no physical core with it if that is possible.
+
+    If there is only one core, it is returned twice.
+    """
     core = max(cores)  # the first core has most of the machine's interrupts
     shared = next((group for group in siblings if core in group), {core})
     apart = sorted(cores - set(shared)) or sorted(cores - {core}) or [core]

@@ -14,9 +14,7 @@ Backend = Literal["shaper", "emulator", "netem"]
 
 
 def backend_of(profile: Profile) -> Backend:
-    """Return what carries the profile's links: what it names, else a kernel shaper if that suffices, else the
-    emulator.
-    """
+    """Return the profile's `backend`; for `auto`, it is kernel shapers if they suffice, else the emulator."""
     if profile.backend != "auto":
         return profile.backend
     return "shaper" if profile.only_shaped else "emulator"

@@ -35,7 +35,8 @@ def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) 
 def receive(sock: socket.socket) -> tuple[dict[str, Any], list[int], int | None] | None:
     """Receive one message: return its content, its file descriptors, and the sender's PID in our PID namespace.
 
-    The caller must close the files. The PID is None unless SO_PASSCRED is set on the socket. None at end of file.
+    The caller must close the files. The PID is None unless SO_PASSCRED is set on the socket. At the end of file, return
+    None in place of the three. BlockingIOError if the socket is non-blocking and no message has come.
     """
     space = socket.CMSG_SPACE(_MAX_FDS * array.array("i").itemsize) + socket.CMSG_SPACE(_UCRED.size)
     try:

@@ -112,7 +112,11 @@ class LabClient(Labs):
         await self.request("check")
 
     def placed(self, topology: Topology) -> Placement:
-        """Return the placement of a topology; if the links have cores of their own, the command keeps to its own."""
+        """Return the placement of a topology.
+
+        If the links have cores of their own, from now on the command runs only on the cores that the placement gives
+        it.
+        """
         placement = placed(topology, self.node_cores)
         if placement.links_apart:
             keep_to(placement.command)
@@ -121,8 +125,9 @@ class LabClient(Labs):
     async def born(
         self, lab: str, requests: Sequence[Mapping[str, Any]], links: Sequence[LinkSpec]
     ) -> tuple[dict[str, Node], dict[str, Any]]:
-        """Make the nodes of a lab; return them by name, and the lab server's answer. LabError if a node cannot be
-        made.
+        """Make the nodes and links of a lab; return the nodes by name, and the lab server's answer (see `Labs.born`).
+
+        LabError if the lab server refuses, or takes too long.
         """
         pairs = [channel.pair() for _ in requests]
         nodes = {each["name"]: Node(each["name"], ours) for each, (ours, _) in zip(requests, pairs, strict=True)}
@@ -155,10 +160,10 @@ class LabClient(Labs):
         return float((await self.request("down", lab=lab))["timings"]["end"])
 
     async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
-        """Send the lab server a request (see `lab.server.server`), and return the answer; LabError if refused or too
-        late.
+        """Send the lab server a request with copies of the open files `fds`, and return the answer.
 
-        A request about a lab may take longer the more nodes the lab has (see `in_time`).
+        The requests are listed in `lab.server.server`. LabError if the server refuses, or does not answer in time. A
+        request about a lab may take longer the more nodes the lab has (see `in_time`).
         """
         lab: str = fields.get("lab", "")
         if op == "up":

@@ -35,8 +35,9 @@ _NOT_KEPT = "`tunnelmark check-link PROFILE --out DIR` keeps what it prints"
 
 
 def program() -> Path:
-    """Return the emulator's path: TUNNELMARK_EMULATOR, else the one that set-up built, else from PATH; or
-    MissingPart.
+    """Return the path of the emulator: from TUNNELMARK_EMULATOR, else from set-up's folder of programs, else from PATH.
+
+    MissingPart if there is none, or if the variable names a file that is not a program.
     """
     named = os.environ.get(VARIABLE) or os.environ.get(former_names.EMULATOR_VARIABLE)
     if named:
@@ -54,7 +55,7 @@ def program() -> Path:
 
 
 class Emulator:
-    """The emulator of one link while it runs."""
+    """The emulator of one link while it runs; `close` ends it."""
 
     def __init__(self, process: Process, commands: int, output: IO[bytes], complaints: IO[bytes], hint: str) -> None:
         self._hint = hint
@@ -71,10 +72,10 @@ class Emulator:
     async def start(
         cls, middle: Node, spec: LinkSpec, number: int, profile: Profile, *, seed: int, raw: Path | None
     ) -> Emulator:
-        """Start the emulator of link `number`, and wait until it carries the link.
+        """Start the emulator of link `number` (from 0) on the node `middle`, and wait until it carries the link.
 
-        Its output goes to files in the folder `raw`, and is not kept if that is None. LabError if it refuses its
-        configuration, or is not ready within 5 seconds.
+        `seed` decides what it does to each packet. Its output goes to files in the folder `raw`, and is not kept if
+        that is None. LabError if it refuses its configuration, or is not ready within 5 seconds.
         """
         name = "emulator" if number == 0 else f"emulator{number}"
         output, complaints = (_file(raw, f"{name}.middle.{kind}") for kind in ("out", "err"))
@@ -108,9 +109,10 @@ class Emulator:
         await self._say("pauses " + json.dumps({"until": seen.until, "pauses": new}))
 
     async def report(self, seen: PausesSeen | None = None) -> dict[str, Any]:
-        """Return the emulator's report of what it has done up to now (docs/emulator.md, reports), and its `scheduler`.
+        """Return the emulator's report of what it has done up to now (docs/emulator.md), with its `scheduler` added.
 
-        `seen` are the machine's pauses up to now (see `tell`).
+        `scheduler`: its scheduling class and priority in words, such as `fifo 10`. `seen`: the machine's pauses up to
+        now (see `tell`). LabError if it does not answer within 5 seconds.
         """
         if seen is not None:
             await self.tell(seen)
@@ -123,7 +125,7 @@ class Emulator:
         return {**(self._answers(lines, request) or {}), "scheduler": scheduler}
 
     def close(self) -> None:
-        """Close the emulator's standard input, at whose end it ends, and its output files."""
+        """End the emulator by closing its standard input, and close its output files."""
         with contextlib.suppress(OSError):
             os.close(self._commands)
         self._output.close()
@@ -176,7 +178,10 @@ def _content(file: IO[bytes]) -> bytes:
 async def carry(
     middle: Node, links: Sequence[LinkSpec], profiles: Sequence[Profile], seed: int, raw: Path | None
 ) -> list[Emulator]:
-    """Start an emulator for every emulated link; return them, an empty list if the kernel carries all links."""
+    """Start an emulator for each emulated link, and return them; [] if the kernel carries all links.
+
+    The caller closes them. If one cannot be started, those that run already are closed, and its error is raised.
+    """
     emulators: list[Emulator] = []
     try:
         for number, (spec, profile) in enumerate(zip(links, profiles, strict=True)):

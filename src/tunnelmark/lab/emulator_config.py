@@ -22,9 +22,10 @@ from tunnelmark.plan.model import Profile
 
 
 def configuration(profile: Profile, ports: Mapping[str, str], *, seed: int, link: int) -> dict[str, Any]:
-    """Return the emulator's configuration for link `link`; `ports`: by node, in order, the middle node's interface.
+    """Return the emulator's configuration for link number `link`.
 
-    There is one direction for each destination: all packets to one node share its queue, as on the line to it.
+    `ports`: the middle node's interface to each node of the link, by node, in the link's order of nodes. There is one
+    direction for each destination: all packets to one node share its queue, as on the line to it.
     """
     nodes = list(ports)
     directions = []

@@ -103,15 +103,14 @@ class Labs(ABC):
         return None
 
     async def ask_hosts(self, lab: str, op: str, **fields: Any) -> dict[str, dict[str, Any] | LabError]:
-        """Send a request to the relay of each host of a lab; return answers or errors by host, {} for nodes on this
-        machine.
+        """Send the request `op` to the relay of each host of a lab; return the answers or errors by host.
+
+        {} if the nodes are on this machine.
         """
         return {}
 
     async def clocks(self, lab: str) -> dict[str, ClockOffset]:
-        """Return, by node, the offset of its clocks from the command's now; {} if all nodes have this machine's
-        clocks.
-        """
+        """Return, by node, how far its clocks are ahead of the command's; {} if all have this machine's clocks."""
         return {}
 
     @abstractmethod
@@ -122,8 +121,10 @@ class Labs(ABC):
     async def born(
         self, lab: str, requests: Sequence[Mapping[str, Any]], links: Sequence[LinkSpec]
     ) -> tuple[dict[str, Node], dict[str, Any]]:
-        """Make a lab's nodes and links; return the nodes, the middle one last, and the answer (`refused`,
-        `timings`).
+        """Make a lab's nodes and links. Return the nodes by name, the middle one last, and an answer about them.
+
+        `requests`: what the lab server's `up` needs for each node (see `lab.server.server`), the middle node last. The
+        answer has `refused` (by node, a list of "setting: reason") and `timings` (seconds for `nodes` and for `links`).
         """
 
     @abstractmethod
@@ -261,8 +262,9 @@ class Lab(Underlay):
         return await self._client.lost(self.name)
 
     def cpu_seconds(self) -> float | None:
-        """Return the CPU seconds that all nodes have used (see `lab_seconds`); None without cgroup v2 or on other
-        hosts.
+        """Return the CPU seconds that all nodes have used (see `lab_seconds`).
+
+        None without cgroup v2, or if the nodes are on other hosts.
         """
         top = self._client.unified if self.here else None
         return None if top is None else lab_seconds(top, self.name, self.members)
@@ -272,7 +274,10 @@ class Lab(Underlay):
         return self.nodes.get(name) or self.routers[name]
 
     def group(self, node: str) -> Path | None:
-        """Return the v2 control group of a node (or of the middle node, by its name); None without cgroup v2."""
+        """Return the v2 control group of a node (or of the middle node, by its name); None without cgroup v2.
+
+        LabError if the nodes are on other hosts.
+        """
         top = self._client.unified
         return None if top is None else top / f"{self.name}.{node}"
 
@@ -317,14 +322,16 @@ class Lab(Underlay):
         return await self._client.ask_hosts(self.name, op, **fields)
 
     async def clocks(self) -> dict[str, ClockOffset]:
-        """Return, by node (the middle one too), the offset of its clocks from the command's now; {} if they are the
-        same.
+        """Return, by node, how far its clocks are ahead of the command's; the middle node is included.
+
+        {} if all nodes have this machine's clocks.
         """
         return await self._client.clocks(self.name)
 
     async def stood_still(self, begin: float, end: float) -> dict[str, float]:
-        """Return the figures of `pauses.host` between two moments (seconds of CLOCK_MONOTONIC); {} if nothing
-        watches.
+        """Return how the machine paused between two moments (seconds of CLOCK_MONOTONIC), as figures of `pauses.host`.
+
+        {} if nothing watches for pauses.
         """
         seen = await self._client.seen(self.name)
         return {} if seen is None else pauses.host(seen.pauses, int(begin * 1e9), int(end * 1e9))

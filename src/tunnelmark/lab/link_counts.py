@@ -10,13 +10,16 @@ from tunnelmark.lab.link_spec import ETHERNET, LinkSpec
 
 
 def of_link(spec: LinkSpec, number: int, ports: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-    """Return the counts of what a link sent to each of its nodes, from the counters of the middle node's ports.
+    """Return, by node of a link, what the link sent to it. A node whose port is not in `ports` is left out.
 
-    `bytes`: of Ethernet frames. `packets`. `dropped`: packets that queues dropped. `lost`: packets that were lost
-    because the profile says so. `sent_dropped`, `sent_lost`: the same of packets that the node sent, by netem on its
-    interface.
+    `number`: the link's index in the lab. `ports`: the counters of the middle node's ports (`port_counters.counters`).
 
-    Netem has one counter for its loss and its queue: where the profile asks for loss, all of it is loss.
+    `bytes`: bytes of Ethernet frames. `packets`: packets. `dropped`: packets that queues dropped. `lost`: packets that
+    were lost because the profile says so. `sent_dropped`, `sent_lost`: the same for packets that the node sent, which
+    netem on its own interface dropped.
+
+    Netem has one counter for both its loss and its queue: if the profile asks for loss, all that it counts is taken as
+    loss.
     """
     left_out = ETHERNET - spec.counted_headers[0]  # a port counts what the node's interface has received
     found = {}

@@ -99,24 +99,26 @@ class LinkSpec:
         return node in self.netem and not self.netem_on_sender
 
     def ports(self, number: int) -> dict[str, str]:
-        """Return, by node of the link with that number, the name of the middle node's port to it."""
+        """Return, by node, the name of the middle node's port to it. `number`: the index of this link in the lab."""
         return {name: f"{name[:12]}.{number}" for name in self.addresses}
 
     def doors(self, number: int) -> dict[str, str]:
-        """Return, by node, the emulator's interface for its packets: its port, or one in front of the shapers, if
-        any.
+        """Return, by node, the interface on which the emulator sends and receives the node's packets.
+
+        It is the middle node's port to the node, or the emulator's end of a veth pair to that port if the link has
+        shapers.
         """
         if not self.shapers:
             return self.ports(number)
         return {name: f"{name[:9]}.{number}e" for name in self.addresses}
 
     def macs(self, number: int) -> dict[str, str]:
-        """Return the Ethernet address of each node on the link with that number."""
+        """Return the Ethernet address of each node on this link. `number`: the index of the link in the lab."""
         return {name: f"02:00:00:00:{number:02x}:{place:02x}" for place, name in enumerate(self.addresses, start=1)}
 
 
 def interface_of(node: str, links: Sequence[LinkSpec], number: int) -> str:
-    """Return the name of a node's interface on the link with that number."""
+    """Return the name of a node's interface on link `number` (from 0) of all the lab's `links`."""
     return f"eth{sum(node in spec.addresses for spec in links[:number])}"
 
 

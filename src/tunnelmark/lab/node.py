@@ -75,7 +75,7 @@ class Process:
         await self._node.request("signal", pid=self.pid, number=number)
 
     async def stop(self, patience: float = 2.0) -> Exit:
-        """Send SIGTERM, after `patience` seconds SIGKILL, and return how the program ended."""
+        """Send SIGTERM, and SIGKILL if the program runs on for `patience` seconds; return how it ended."""
         await self.signal(signal.SIGTERM)
         try:
             return await asyncio.wait_for(self.wait(), patience)
@@ -133,10 +133,10 @@ class Node:
         stdin: str | IO[bytes] = "",
         env: Mapping[str, str] | None = None,
     ) -> Process:
-        """Start a program. Its output goes to files of the command; None discards it.
+        """Start a program, and return it. Its output goes to files on the command's machine; None discards it.
 
         If only `stderr` is None, it goes where `stdout` goes. `stdin` is a text, or an open file such as the end of a
-        pipe. LabError if the program cannot be started.
+        pipe. `env` is added to `ENVIRONMENT`. LabError if the program cannot be started.
         """
         with _opened(stdout) as out, _filled(stdin) as into, _opened(stderr if stderr is not None else out) as err:
             answer = await self.request(
@@ -169,7 +169,7 @@ class Node:
             return Completed(ended.code, _content(out), _content(err))
 
     async def write(self, path: str, content: str, mode: int = 0o600) -> None:
-        """Write a file on the node, with its parent folders."""
+        """Write a text file on the node with that mode, and make its parent folders; an older file is replaced."""
         await self.request("write", path=str(path), content=content, mode=mode)
 
     async def read(self, path: str) -> str:

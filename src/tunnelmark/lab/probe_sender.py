@@ -4,17 +4,17 @@
         bind        [address, port] to receive on
         until       when to stop receiving at the earliest
         phases      list of {to: [address, port], start, end, count, interval, size, batch}, in order of `start`;
-                    `size` in bytes of UDP payload, `batch` in packets a system call; what was not sent at `end` is not
-                    sent, so that a slow sender takes no time from the next phase
+                    `size` in bytes of UDP payload, `batch` in packets per system call; packets that are not sent by
+                    `end` are left out, so that a slow sender takes no time from the next phase
 
 Times are in nanoseconds from a zero. The first line of standard input is that zero (nanoseconds of CLOCK_REALTIME); the
 command writes it when all nodes are bound. A further line, or the end of standard input, says that no packet is on its
-way any more: until then packets are received that a link keeps for longer than planned. Standard output gets a record
-(RECORD) for each packet received. Standard error gets one JSON object at the end: for each phase how many packets were
-sent, in how many seconds, and the greatest lateness. Nodes on one machine share one clock, so the difference of two
-stamps is the one-way delay; between hosts the offset of their clocks is to be taken off (`Lab.clocks`). The receive
-stamp is the kernel's (SO_TIMESTAMPNS), so it does not matter how late this program reads. A sender that is late sends
-at once, and states when it really sent.
+way any more. Until then the program goes on receiving, because a link may keep packets for longer than planned.
+Standard output gets a record (RECORD) for each packet received. Standard error gets one JSON object at the end: for
+each phase how many packets were sent, in how many seconds, and the greatest lateness. Nodes on one machine share one
+clock, so the difference of two stamps is the one-way delay; between hosts, subtract the offset of their clocks
+(`Lab.clocks`). The receive stamp is the kernel's (SO_TIMESTAMPNS), so it does not matter how late this program reads. A
+sender that is late sends at once, and states when it really sent.
 
 irtt measures the same in one direction and back, but stamps in user space, prints no record of duplicates and of
 corruption, and cannot fill a queue.
@@ -40,7 +40,7 @@ CORRUPTED = 1
 """Flag of a record: the packet's content is not what was sent."""
 
 HEADER = struct.Struct("<IIHHq")
-"""A probe's header: CRC-32 of the rest (0 in batches: none), number, phase, unused, time of sending in nanoseconds."""
+"""A probe's header: CRC-32 of what follows (0 in a batch: none), number, phase, unused, time of sending in ns."""
 
 LEAST = HEADER.size
 MOST = 1472  # bytes of UDP payload in a full Ethernet frame
@@ -67,8 +67,12 @@ class Prober:
         self._zero = 0
 
     def run(self, zero: int, over: Any = None) -> dict[str, Any]:
-        """Send all phases, receive until `until`, and on until `over` (None: no wait) is readable; return the
-        summary.
+        """Send all phases of the plan, receive what arrives meanwhile, and return a summary of the sending.
+
+        `zero`: the plan's zero in nanoseconds of CLOCK_REALTIME. It receives until the plan's `until`, and then until
+        the file `over` is readable; None: it does not wait for that. The summary has `phases`: for each one the number
+        of packets `sent`, the `seconds` between the first and the last, and the greatest lateness in seconds
+        (`latest`).
         """
         self._zero = zero
         sent = [self._send(number, phase) for number, phase in enumerate(self._plan["phases"])]
@@ -144,7 +148,7 @@ class Prober:
 
 
 def repaired(data: bytes) -> bytes:
-    """Return a corrupted probe as it was sent: invert the one bit that makes its checksum right, if there is one.
+    """Return a corrupted probe with the one bit inverted that mends its checksum; unchanged if no single bit does.
 
     The content says which probe it is: with a corrupted number it would pass for a copy of another probe.
     """

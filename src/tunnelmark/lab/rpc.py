@@ -72,6 +72,7 @@ class Client:
 
     @property
     def is_open(self) -> bool:
+        """Whether the socket has not been closed by `close` yet."""
         return self._sock.fileno() >= 0
 
     def close(self) -> None:

@@ -21,7 +21,11 @@ READ_BACK = (
 
 
 async def facts(lab: Lab) -> dict[str, Any]:
-    """Return the settings on the lab's first node: sysctls and offloads of its interface; and how the link is made."""
+    """Return a lab's settings for the record.
+
+    `sysctls` and `offloads` (of eth0) are those of its first node. `cores`: the cores of each node. `shaper`: how its
+    links are made, in words, by the profile's name.
+    """
     node = next(iter(lab.nodes.values()))
     sysctls = {}
     for name in READ_BACK:

@@ -49,7 +49,7 @@ def numbers(count: int) -> int:
 
 
 def read(numbers: int, count: int) -> tuple[int, ...]:
-    """Return the `count` numbers that a map of `numbers` holds now."""
+    """Return the `count` numbers that a map holds now; `numbers`: its file descriptor, from the function `numbers`."""
     key, value = ctypes.create_string_buffer(4), ctypes.create_string_buffer(8 * count)
     where = struct.pack("<IIQQQ", numbers, 0, ctypes.addressof(key), ctypes.addressof(value), 0)
     _call(_MAP_LOOKUP, where.ljust(128, b"\0"))

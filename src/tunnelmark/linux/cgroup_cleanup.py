@@ -28,7 +28,10 @@ _FIRST = {"cpu.idle": "0", "cpu.weight": "10000", "cpu.shares": "262144"}  # in 
 
 
 def main(life: int, nice: int, groups: list[str], files: list[str]) -> None:
-    """Wait for the end of file, then remove the control groups, deepest first, and the files."""
+    """Wait for the end of the pipe `life`, then remove the control groups, deepest first, and the files.
+
+    Until then, raise the kernel threads to `nice`, new ones too (see the module).
+    """
     raised = kernel_threads.Raised(nice)
     raised.raise_all()
     while not select.select([life], [], [], _NEW_BORN if nice else None)[0] or os.read(life, 1):

@@ -23,7 +23,7 @@ _REALTIME = (940_000, 850_000, 400_000, 200_000)
 """Microseconds of real-time scheduling per second to ask for, the best first: all commands share what the host has."""
 
 VARIABLE = "TUNNELMARK_CGROUP"
-"""Environment variable that names a control group for labs: they get theirs below it, so its limits hold for all."""
+"""Environment variable that names a control group. Labs get their groups below it, so its limits hold for all labs."""
 
 _ATTEMPTS = 10  # to join a group that another command's janitor may remove meanwhile, because it is empty
 
@@ -57,7 +57,7 @@ def find() -> Hierarchies:
 
 
 def mounted() -> tuple[Path | None, Path | None]:
-    """Return the mount points of the v2 hierarchy and of the one with the CPU controller; None if not writable."""
+    """Return the mount points of the v2 hierarchy and the CPU controller's; None for one that cannot be written to."""
     unified = cpu = None
     with open("/proc/self/mounts") as mounts:
         for line in mounts:
@@ -125,7 +125,11 @@ class ControlGroup:
             (folder / name).mkdir()
 
     def join(self, name: str) -> None:
-        """Move the calling process into a leaf."""
+        """Move the calling process into a leaf.
+
+        In a hierarchy that budgets real-time scheduling, a process of a `realtime` leaf joins one group that all
+        commands share.
+        """
         for folder in self.folders:
             if name in self._sharing and (folder / _BUDGET).exists():
                 _join_shared(Path(cgroup_cleanup.shared(str(folder))))

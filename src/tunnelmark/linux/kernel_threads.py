@@ -42,7 +42,7 @@ def read(comm: str) -> Thread | None:
 
 
 class Census:
-    """Finds these threads in /proc. It reads each process only once, when the process has its final name."""
+    """Finds kernel threads that are bound to a core in /proc. It reads each process only once it has its final name."""
 
     def __init__(self) -> None:
         self._known: dict[int, Thread | None] = {}
@@ -83,7 +83,7 @@ def kernel_name(process: int) -> str:
 
 
 class Raised:
-    """Gives kernel threads another nice value for a while."""
+    """Gives kernel threads another nice value, from `raise_all` until `restore`."""
 
     def __init__(self, nice: int) -> None:
         self._nice = nice

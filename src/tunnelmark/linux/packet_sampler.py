@@ -38,7 +38,10 @@ class Head:
 
 
 class PacketSampler:
-    """Samples packets that arrive on one interface of a node; `pid`: its agent's. OSError if the kernel refuses."""
+    """Samples packets that arrive on one interface of a node, from `listen` on. OSError if the kernel refuses.
+
+    `pid`: the process ID of the node's agent.
+    """
 
     def __init__(self, pid: int, interface: str) -> None:
         self._interface = interface

@@ -34,8 +34,8 @@ class SizeCounts:
     """The packets that left an interface, by size, with Ethernet headers.
 
     `sizes`: the number of packets by size in bytes; 2047 counts all sizes from there on. `bytes`: bytes that the
-    interface took. `segments`: how many packets super-packets became, beyond one each. `headers`: bytes of the IP and
-    TCP or UDP headers that these repeat; they are not part of `bytes`.
+    interface took. `segments`: how many packets super-packets became, without the first one of each. `headers`: bytes
+    of the IP and TCP or UDP headers of these packets; they are not part of `bytes`.
     """
 
     sizes: dict[int, int]

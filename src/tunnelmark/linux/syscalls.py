@@ -38,7 +38,7 @@ def unshare(flags: int) -> None:
 
 
 def shift_monotonic(nanoseconds: int) -> None:
-    """Let CLOCK_MONOTONIC show that much more for the processes that this one forks from now on (time_namespaces(7)).
+    """Let CLOCK_MONOTONIC show `nanoseconds` more for processes that this one forks from now on (time_namespaces(7)).
 
     OSError if the kernel lacks time namespaces (before Linux 5.6, or without CONFIG_TIME_NS).
     """

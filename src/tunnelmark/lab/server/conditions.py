@@ -1,6 +1,12 @@
 """Checks conditions on a node that the next step waits for: a bound port, an interface, a file, a socket that answers.
 
-A condition travels as a JSON object `{"kind": ..., ...}` and is checked inside the node.
+A condition travels as a JSON object `{"kind": ..., ...}` and is checked inside the node:
+
+    udp-port      port    a UDP socket is bound to this port
+    tcp-port      port    a TCP socket listens on this port
+    interface     name    the interface exists
+    file          path    the file exists and is not empty
+    unix-socket   path    the socket accepts connections
 """
 
 from __future__ import annotations

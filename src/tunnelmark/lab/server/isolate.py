@@ -64,8 +64,8 @@ def private() -> tuple[str, ...]:
 def forget(keep: Collection[str]) -> None:
     """Remove what the node's programs have written. Called on the node.
 
-    In the private folders all goes but `keep` (names directly below /run) and what the host shows there; in /var/lib,
-    what differs from the host's.
+    In the private folders, all is removed but `keep` (names directly below /run) and the host's files that are shown
+    there. A file or folder directly in /var/lib is removed as a whole if the programs wrote to it.
     """
     for folder in private():
         names = (name for name in os.listdir(folder) if not (folder == "/run" and (name in keep or name[0] == ".")))

@@ -12,12 +12,12 @@ from tunnelmark.lab.server import veth
 
 
 def counters(middle: int, agents: Mapping[str, int], links: Sequence[LinkSpec]) -> dict[str, dict[str, int]]:
-    """Return, by port of the middle node, what it sent towards its node: `bytes`, `packets`, `dropped` (by its shaper),
-    `netem`.
+    """Return, by port of the middle node, what it sent to its node: `bytes`, `packets`, and counts of dropped packets.
 
-    `netem` are packets that the port's netem dropped, `netem_sent` those that netem on the node's own interface
-    dropped, of the packets that the node sent. `agents` are process IDs by node, of those on this machine; `middle` is
-    that of the middle node.
+    `dropped`: by the port's shaper. `netem`: by the port's netem. `netem_sent`: by netem on the node's own interface,
+    of the packets that the node sent; only where netem is there.
+
+    `middle`: the process ID of the middle node's agent. `agents`: those of the agents on this machine, by node.
     """
     found: dict[str, dict[str, int]] = {}
     with veth.inside(middle) as route:

@@ -7,13 +7,16 @@ network if it tried; it dies with the command.
 
 Requests:
 
-    up      lab, nodes [{name, sysctls, cores, receive, realtime, monotonic}], middle; files: one channel end for each
-            node; a node's programs run on `cores`, and the cores `receive` do its receiving ([]: the sender's core);
-            its CLOCK_MONOTONIC shows `monotonic` nanoseconds more than the host's
-    join    lab, links: those of the lab's nodes that are here; other ends of a link exist already (see `veth.build`)
-    down    lab
+    up      lab, nodes [{name, sysctls, cores, receive, realtime, monotonic, router}], middle; files: one channel end
+            for each node; a node's programs run on `cores`, and the cores `receive` do its receiving ([]: the sender's
+            core); its CLOCK_MONOTONIC shows `monotonic` nanoseconds more than the host's
+                                               -> refused (by node: "setting: reason"), timings (`nodes`: seconds)
+    join    lab, links: their interfaces are made for those of the lab's nodes that are here; interfaces that lead to
+            other hosts exist already (see `veth.build`)
+                                               -> timings (`links`: seconds)
+    down    lab                                -> timings (`end`: seconds until its last node had ended)
     check                                      -> nothing
-    count   lab                                -> counters by port of the middle node
+    count   lab                                -> ports: counters by port of the middle node
 """
 
 from __future__ import annotations
@@ -194,7 +197,10 @@ class LabServer:
 
 
 def main(fd: int, name: str, counts: int | None = None) -> None:
-    """Become the lab server: die with the command, leave the host, make the control group, serve."""
+    """Become the lab server, until the command ends: leave the host, make the control group, answer requests.
+
+    `fd`, `name` and `counts` are FD, GROUP and AWAKE of the command line (see the module).
+    """
     syscalls.die_with_parent(signal.SIGKILL)
     os.setsid()
     syscalls.unshare(syscalls.NEWPID | syscalls.NEWNS | syscalls.NEWNET)

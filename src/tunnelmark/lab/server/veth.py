@@ -2,10 +2,10 @@
 addresses.
 
 Rate and queue are shaped on the middle node's ports and never on an end host, and they are those of wire packets. With
-`card` (a profile's `card = "offloads"`) the end hosts hand over super-packets, as hosts do to a card with TSO and USO;
-the token bucket or the port splits them, and as the port has no TSO, the veth merges what arrives (GRO,
-`veth_skb_is_eligible_for_gro`). Both are the links' work, as they are a card's. Without it the end hosts' kernels split
-before a packet leaves, and nothing is merged.
+`card` (a profile's `card = "offloads"`) the end hosts hand over super-packets, as hosts do to a card with TSO and USO.
+The token bucket or the port splits them, and as the port has no TSO, the veth merges what arrives (GRO,
+`veth_skb_is_eligible_for_gro`). So a link splits and merges where a card would. Without `card`, the end hosts' kernels
+split super-packets before they leave, and nothing is merged.
 
 A packet that enters a port is copied (tc's mirred) to the port of its destination, and the original is dropped. A
 bridge would hand the original on, which still belongs to the socket that sent it: the sender would feel the middle
@@ -39,7 +39,9 @@ OFFLOADS: Mapping[str, bool] = {
     "tx-udp-segmentation": False,
     "rx-gro": True,
 }
-"""Offload features of the end hosts' interfaces by the kernel's names (netdev_features_strings)."""
+"""Offload features of the end hosts' interfaces by the kernel's names (netdev_features_strings): whether each is on if
+the hosts hand over only wire packets. For super-packets they are on, with the exceptions in `offloads`.
+"""
 
 CHECKSUMS = ("tx-checksum-ip-generic", "tx-checksum-sctp")
 """Offload features by which a node leaves checksums to its interface. XDP hands frames on as they are, so their
@@ -73,10 +75,10 @@ class LinkEnd:
 
 
 def build(middle: LinkEnd | None, hosts: Sequence[LinkEnd], links: Sequence[LinkSpec]) -> None:
-    """Join end hosts by links that run through the middle node.
+    """Join end hosts by links that run through the middle node. OSError or NetlinkError if the kernel refuses a part.
 
-    Where a link's other nodes, or the middle node, are on another machine, the interfaces that lead there exist
-    already, under the names that `ports` and `interface_of` give them.
+    `middle` is None if the middle node is on another machine, and `hosts` are only those here. Interfaces that lead to
+    another machine exist already, under the names that `LinkSpec.ports` and `interface_of` give them.
     """
     pids = {host.name: host.pid for host in hosts}
     if middle is not None:

@@ -43,7 +43,11 @@ class HostClocks:
 
     @asynccontextmanager
     async def look(self) -> AsyncIterator[Callable[[Mapping[str, Any]], None]]:
-        """Give the block a function for the host's answer (its clocks, in ns) to a question that the block asks."""
+        """Measure the offsets once, by a question that the block asks the host.
+
+        The block asks for the host's clocks (`realtime` and `monotonic`, in ns), and passes the answer to the function
+        that it gets here. Our clocks are read when the block begins, and when that function is called.
+        """
         asked = time.time_ns(), time.monotonic_ns()
 
         def took(answer: Mapping[str, Any]) -> None:

@@ -39,7 +39,10 @@ class HostLab:
         return None if self.top is None else self.top / f"{self.name}.{node}"
 
     def counted_headers(self, node: str) -> dict[str, tuple[int, int]]:
-        """Return the same as `lab.underlay.Underlay.counted_headers`; interfaces to other hosts count differently."""
+        """Return, by underlay interface of a node, the header bytes counted in each packet received, and in each sent.
+
+        See `LinkSpec.counted_headers`. An interface to another host, a VXLAN or a VLAN, counts other bytes than a veth.
+        """
         found = {}
         for place, spec in enumerate(self.links):
             if node in spec.addresses:

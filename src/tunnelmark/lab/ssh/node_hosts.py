@@ -9,7 +9,7 @@ from tunnelmark.lab.ssh.inventory import InventoryHost
 
 
 def node_hosts(nodes: Sequence[str], hosts: Sequence[InventoryHost]) -> dict[str, str]:
-    """Return, by node in their order, the name of its host. UsageError if the hosts may have fewer nodes than that.
+    """Return, by node in the order of `nodes`, the name of its host; UsageError if the hosts may have fewer nodes.
 
     Each host first gets one node, both in their order. If there are more nodes than hosts, the hosts that may have
     several get further ones in turn. The two ends of the path, the first and the last node, are placed first, so that

@@ -258,7 +258,11 @@ def say(message: Mapping[str, Any], data: bytes = b"") -> None:
 
 
 async def serve(facts: Facts, collect: Collect, held: Callable[[], AbstractContextManager[None]]) -> None:
-    """Be this host's relay until the command that started it is gone; `held` keeps other commands off the host."""
+    """Be this host's relay until the command that started it is gone.
+
+    `facts` and `collect` answer the command's requests of these names. `held` keeps other commands off the host
+    meanwhile. If it raises an error, because another command measures there, the error is sent to the command.
+    """
     os.write(1, frames.MARK)
     with contextlib.suppress(BrokenPipeError):
         try:

@@ -116,7 +116,10 @@ class SshLabs(Labs):
         return lost
 
     def placed(self, topology: Topology) -> Placement:
-        """Return a placement where each node has all its host's cores; UsageError if the hosts may not have so many."""
+        """Return a placement that names no cores, so that each node may use all cores of its host.
+
+        UsageError if the inventory's hosts may not have so many nodes.
+        """
         node_hosts(topology.nodes, self.inventory.nodes)
         return Placement(dict.fromkeys(topology.nodes, ()), (), (), 0)
 
@@ -195,12 +198,15 @@ class SshLabs(Labs):
         return max((float(each["timings"]["end"]) for each in answers if isinstance(each, dict)), default=0.0)
 
     async def facts(self, asked: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Return what each host would measure a study with, by host. Raises the error of a host that lacks a part."""
+        """Return, by host, the environment in which it would measure the study `asked`.
+
+        Raises the error of a host that lacks a part.
+        """
         answers = await asyncio.gather(*(one.request("facts", asked=asked) for one in self._connections.values()))
         return {name: answer["facts"] for name, answer in zip(self._connections, answers, strict=True)}
 
     def hosts_of(self, lab: str) -> Mapping[str, str]:
-        """Return the name of its host by node of a lab that is up; routers and the middle node are nodes here, too."""
+        """Return the host of each node of a lab that is up, by names; routers and the middle node are included."""
         return dict(self._placed[lab])
 
     async def ask_hosts(self, lab: str, op: str, **fields: Any) -> dict[str, dict[str, Any] | LabError]:
@@ -218,7 +224,7 @@ class SshLabs(Labs):
         return found
 
     async def clocks(self, lab: str) -> dict[str, ClockOffset]:
-        """Look at the clocks, and return their offsets by node of a lab, the middle node included."""
+        """Measure the clocks of a lab's hosts now, and return their offsets by node, the middle node included."""
         await self._look_at_clocks(lab)
         found = {}
         for node, host in self._placed.get(lab, {}).items():

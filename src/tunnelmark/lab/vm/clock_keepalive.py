@@ -32,12 +32,15 @@ _SOFTIRQ, _PRIORITY = "ksoftirqd", 1
 
 
 class ClockLoop:
-    """The thread on the guest's only core. It is also billed for work that ran in its place (`softirq.unbilled`)."""
+    """The thread that counts on the guest's only core; it is also billed for work in its place (`softirq.unbilled`)."""
 
     groups: tuple[Path, ...] = ()  # none of its own: it is in its process's control group
 
     def __init__(self, instruction_ns: int) -> None:
-        """Start the thread; it ends with its process, and its CPU time is part of the process's."""
+        """Start the thread; it ends with its process, and its CPU time is part of the process's.
+
+        `instruction_ns`: the nanoseconds that the guest's clock counts for one instruction.
+        """
         self._each = _INSTRUCTIONS * instruction_ns / 1e9
         self._count = mmap.mmap(-1, mmap.PAGESIZE)
         thread = threading.Thread(target=_count, args=(self._count,), name="awake", daemon=True)

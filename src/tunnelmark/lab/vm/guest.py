@@ -40,9 +40,10 @@ class Guest:
 
     `share`: the writable folder, with the same path in the guest and on the host; None: a temporary folder.
     `release`: the kernel (`6.1.0-40-amd64`); "": the distribution's current one.
-    `modules`: loaded at boot, in addition to those that the kernel loads by itself.
+    `modules`: the modules to load at boot, in addition to those that the kernel loads by itself.
     `logs`: a folder in the share for `console.log`; None: the share itself.
     `accelerator`: `kvm` or `tcg`; None: `kvm` if it works here and the clock is not counted, else `tcg`.
+    `boot_timeout`: the seconds that it may take to boot. LabError if it takes longer.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ class VmSupport:
 
 
 def look() -> VmSupport:
-    """Return what this machine has. On an idle machine the trial of KVM takes less than a second."""
+    """Return what this machine has for a virtual machine. On an idle host, trying out KVM takes less than a second."""
     try:
         found, lacks = version((qemu.PROGRAM, "--version"), r"version (\S+)", accelerate.PACKAGES), ""
     except MissingPart as missing:

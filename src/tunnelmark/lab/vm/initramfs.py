@@ -19,7 +19,7 @@ CONTROL = "/dev/ttyS1"  # QEMU's second serial port
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file of the archive, or a folder: its mode says so, and it has no content."""
+    """A file or a folder of the archive. The `mode` marks a folder, and a folder has no content."""
 
     path: str
     content: bytes = b""
