@@ -38,7 +38,7 @@ _LEAST_SHARES = "2"  # cpu.shares of a v1 group, at the least; cpu.weight of v2 
 _LAST_AUTOGROUP = 19  # nice value of a session, the least weight; see sched(7)
 
 Spent = dict[int, tuple[float, float]]
-"""By core: CPU seconds that its loop used itself, and those of interrupts and softirq work that were billed to it."""
+"""By core: CPU seconds that its loop used itself, and CPU seconds of interrupts and softirq work billed to the loop."""
 
 
 def unwanted() -> str | None:
@@ -213,7 +213,7 @@ STANDING: list[KeepAwake] = []
 
 
 def process_seconds() -> float:
-    """Return the CPU seconds that this process has used, without loops that are threads of it."""
+    """Return the CPU seconds that this process has used; those of loops that are its threads are left out."""
     return time.process_time() - sum(loops.in_process() for loops in STANDING)
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 def data(*names: str) -> Path:
-    """Return a path below `tunnelmark` in the user's data (XDG_DATA_HOME)."""
+    """Return the path `names` below the folder `tunnelmark` in the user's data (XDG_DATA_HOME)."""
     return _below("XDG_DATA_HOME", ".local/share", names)
 
 
 def cache(*names: str) -> Path:
-    """Return a path below `tunnelmark` in the user's cache (XDG_CACHE_HOME)."""
+    """Return the path `names` below the folder `tunnelmark` in the user's cache (XDG_CACHE_HOME)."""
     return _below("XDG_CACHE_HOME", ".cache", names)
 
 

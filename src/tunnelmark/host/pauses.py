@@ -88,7 +88,7 @@ class Clocks:
     """A clock on each core that this process may use, until `close`."""
 
     def __init__(self) -> None:
-        """Start them; LabError if the machine refuses them, MissingPart if their program is not built."""
+        """Start the clocks; LabError if the machine refuses them, MissingPart if their program is not built."""
         self.pauses: list[Pause] = []
         self._looking = threading.RLock()  # a thread must also see the pauses that another thread's report has taken
         self._process = subprocess.Popen(

@@ -25,10 +25,11 @@ class Wakeups:
 
 
 def measure(seconds: float, awake: bool) -> Wakeups:
-    """Measure wake-ups on this machine for so many seconds; `awake`: with loops that keep its cores awake.
+    """Measure wake-ups on this machine for so many seconds, and return how late they were.
 
-    Needs root. LabError or OSError where the machine refuses real-time priority or control groups; MissingPart without
-    the program `tunnelmark-cores`. A lab that another command has up keeps cores awake in both cases.
+    `awake`: whether loops keep its cores awake meanwhile. Needs root. LabError or OSError where the machine refuses
+    real-time priority or control groups; MissingPart without the program `tunnelmark-cores`. A lab that another command
+    has up keeps cores awake in both cases.
     """
     with _loops() if awake else _nothing():
         clocks = pauses.Clocks()

@@ -64,7 +64,7 @@ def _members(topology: Topology) -> tuple[str, ...]:
 def route_commands(topology: Topology, member: str, specs: Sequence[LinkSpec]) -> list[str]:
     """Return the ip(8) commands that give a node or router a route to each link that it reaches through a router.
 
-    A node also gets a default route, as every host with a router has: the gateway of its first route.
+    A node also gets a default route, as every host with a router has, through the gateway of its first route.
     """
     numbers = {link.name: number for number, link in enumerate(topology.links)}
     lines, ways = [], [(name, hop) for name, hop in routes(topology, member).items() if hop is not None]

@@ -96,7 +96,7 @@ class Labs(ABC):
 
     @abstractmethod
     async def check(self) -> str | None:
-        """Return why labs were lost since the last call; None if none was. LabError if no more labs can be made."""
+        """Return why labs were lost since the last call, or None. LabError if no more labs can be made."""
 
     async def lost(self, lab: str) -> str | None:
         """Return why a lab, or a part of it, has ended unexpectedly; None if all of it is up."""
@@ -254,7 +254,7 @@ class Lab(Underlay):
 
     @property
     def members(self) -> dict[str, Node]:
-        """By name, all that can run programs: the topology's nodes and routers, and the middle node."""
+        """The nodes that can run programs, by name: the topology's nodes and routers, and the middle node."""
         return self.nodes | self.routers | {MIDDLE: self.middle}
 
     async def lost(self) -> str | None:

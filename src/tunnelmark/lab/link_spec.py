@@ -26,7 +26,7 @@ class Shaper:
 
     @property
     def burst(self) -> int:
-        """The size of the bucket in bytes: 250 us at the rate, and at least two full packets.
+        """The size of the bucket in bytes: the bytes that pass in 250 us at the rate, and at least two full packets.
 
         A wake-up that is late by less than that costs no rate. A larger bucket would let bursts through.
         """

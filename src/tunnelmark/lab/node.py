@@ -178,8 +178,9 @@ class Node:
         return content
 
     async def forget(self, keep: Sequence[str]) -> None:
-        """Remove all files that the node's programs wrote, except `keep`, names directly in /run (see
-        `isolate.forget`).
+        """Remove all files that the node's programs wrote, except those directly in /run whose names are in `keep`.
+
+        See `isolate.forget`.
         """
         await self.request("forget", keep=list(keep))
 

@@ -49,8 +49,10 @@ class Client:
         self._loop.add_reader(sock.fileno(), self._receive)
 
     async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> Message:
-        """Send a request with copies of open files, and return the answer; raises the error `refused` or `gone`
-        makes.
+        """Send a request with copies of the open files `fds`, and return the answer.
+
+        Raises the error that `refused` makes if the other side refuses, and that of `gone` if the request cannot be
+        sent.
         """
         number, self._next = self._next, self._next + 1
         answer: asyncio.Future[Message] = self._loop.create_future()

@@ -79,7 +79,7 @@ def program(algorithm: str) -> bytes:
 
 
 def attach(algorithm: str, group: Path) -> None:
-    """Attach the program to a v2 control group and all groups below it; OSError as bpf(2)."""
+    """Attach the program to a v2 control group and all groups below it; OSError if the kernel refuses it."""
     loaded = load(_PROG_TYPE_SOCK_OPS, program(algorithm))
     group_fd = os.open(group, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

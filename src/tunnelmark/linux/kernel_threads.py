@@ -112,7 +112,7 @@ def restore_all(nice: int) -> None:
 
 
 def change(process: int, was: int, now: int) -> bool:
-    """Change a process's nice value from `was` to `now`; return False if it had another, or could not be changed."""
+    """Change a process's nice value to `now` if it is `was`; return whether it was changed."""
     try:
         if was == now or os.getpriority(os.PRIO_PROCESS, process) != was:
             return False

@@ -30,7 +30,7 @@ _ROOM = 1 << 24  # bytes of packets that wait to be read: a packet that was merg
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a sampled packet says: its sender, IP protocol (6: TCP, 17: UDP), and bytes with the Ethernet header."""
+    """The sender of a sampled packet, its IP protocol (6: TCP, 17: UDP), and its bytes with the Ethernet header."""
 
     sender: IPv4Address | IPv6Address
     protocol: int

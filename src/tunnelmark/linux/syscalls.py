@@ -33,7 +33,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def unshare(flags: int) -> None:
-    """Leave the namespaces named by `flags`; OSError as unshare(2)."""
+    """Leave the namespaces named by `flags`; OSError if unshare(2) fails."""
     _check(_libc.unshare(flags), "unshare")
 
 
@@ -52,7 +52,7 @@ def shift_monotonic(nanoseconds: int) -> None:
 
 
 def exchange(one: Path, other: Path) -> None:
-    """Swap two paths of one file system in one step; OSError as renameat2(2)."""
+    """Swap two paths of one file system in one step; OSError if renameat2(2) fails."""
     _check(_libc.renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE), "renameat2")
 
 
@@ -68,7 +68,7 @@ def reenter(namespace: int) -> None:
 
 
 def mount(source: str, target: str, kind: str, flags: int = 0, data: str = "") -> None:
-    """Mount as mount(2); OSError names the target."""
+    """Mount a file system as mount(2) does. If that fails, the OSError names the target."""
     _check(
         _libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), data.encode()),
         f"mount {kind} on {target}",

@@ -95,5 +95,5 @@ def _make(wanted: Wanted) -> None:
 
 
 def fits(kind: str, mtu: int, wanted: int) -> bool:
-    """Return whether an interface with this MTU carries IP packets of `wanted` bytes whole in such a segment."""
+    """Return whether a `kind` segment over an interface with this MTU carries IP packets of `wanted` bytes whole."""
     return mtu >= wanted + (VXLAN_HEADERS if kind == "vxlan" else 0)

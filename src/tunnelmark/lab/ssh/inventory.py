@@ -92,7 +92,7 @@ class Inventory(BaseModel):
 
     @property
     def middle(self) -> InventoryHost:
-        """The host of the middle node, which all links run through: the first with that role, else the first of all."""
+        """The host of the middle node, which all links run through: the first with the role `middle`, else the first."""
         return next((host for host in self.hosts if "middle" in host.roles), self.hosts[0])
 
 

@@ -35,7 +35,7 @@ def moves(there: Mapping[str, str], mine: Mapping[str, str]) -> Moves:
 
 
 def moved(words: str, changes: Moves) -> str:
-    """Return a text in which every path of the command's machine is replaced by the one here."""
+    """Return a text in which every path of the command's machine is replaced by the path on this machine."""
     if not changes:
         return words
     mine = dict(changes)

@@ -84,7 +84,7 @@ class Relay:
         self.heard = time.monotonic()
 
     async def serve(self) -> None:
-        """Answer until the command's input ends."""
+        """Answer the command's requests until standard input ends."""
         reader = asyncio.StreamReader()
         await self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(0, "rb", 0))
         unpacker = frames.Unpacker()
@@ -251,7 +251,7 @@ def _seen(seen: PausesSeen | None, since: int) -> dict[str, Any]:
 
 
 def say(message: Mapping[str, Any], data: bytes = b"") -> None:
-    """Write a whole frame to standard output. It blocks while the command reads slower."""
+    """Write a whole frame to standard output. It blocks until the command has read enough to make room for it."""
     frame = memoryview(frames.pack(message, data))
     while frame:
         frame = frame[os.write(1, frame) :]

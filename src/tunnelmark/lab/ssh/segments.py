@@ -29,7 +29,7 @@ class Segment:
     mac: str | None = None  # its Ethernet address; None: any
 
     def plain(self) -> dict[str, Any]:
-        """Return it as a JSON object."""
+        """Return this end as a JSON object."""
         return asdict(self)
 
 
@@ -38,7 +38,8 @@ def segments(
 ) -> dict[str, list[Segment]]:
     """Return, by host, the ends of segments there; a host without any is left out.
 
-    `hosts`: by node or router, its host. `middle`: the middle node's host. `numbers`: unused VXLAN or VLAN numbers.
+    `hosts`: the host of each node and router, by its name. `middle`: the middle node's host. `middle_node`: the middle
+    node's name. `numbers`: unused VXLAN or VLAN numbers.
     """
     found: dict[str, list[Segment]] = {}
     for place, spec in enumerate(links):

@@ -94,14 +94,14 @@ class SshLabs(Labs):
         return pauses.PausesSeen(answer["until"] + shift, tuple(met))
 
     async def check(self) -> str | None:
-        """Reconnect lost hosts, and return why they were lost; None if none was. LabError if one is away for 120 s."""
+        """Reconnect lost hosts, and return why they were lost, or None. LabError if one is away for 120 s."""
         if not (lost := self._note_lost()):
             return None
         await asyncio.gather(*(self._reconnect(self._connections[name]) for name in lost))
         return "; ".join(why.message for why in lost.values())
 
     async def lost(self, lab: str) -> str | None:
-        """Return why a lab has ended: one of its hosts was lost, or does not answer within 10 s. None if it has not."""
+        """Return why a lab has ended: a host was lost, or does not answer within 10 s. None if all of it is up."""
         if lab not in self._gone:
             await asyncio.gather(*(self._connections[name].answers() for name in self._used.get(lab, ())))
             self._note_lost()

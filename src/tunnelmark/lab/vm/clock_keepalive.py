@@ -50,7 +50,7 @@ class ClockLoop:
         STANDING.append(self)
 
     def spent(self) -> Spent:
-        """Return, for core 0, the CPU seconds that the loop used up to now, and those of other work in its place."""
+        """Return, for core 0, the CPU seconds that the loop used itself, and those of other work billed to the loop."""
         own = struct.unpack_from("@Q", self._count)[0] * self._each
         return {0: (own, self.in_process() - own)}
 
