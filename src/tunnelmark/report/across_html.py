@@ -51,7 +51,7 @@ class MatrixShown:
 
 @dataclass(frozen=True, slots=True)
 class ScatterTable:
-    """The scatter of one primary metric over blocks, and its rank tests; columns: `SCATTER_HEAD` and `RANKS_HEAD`."""
+    """One primary metric as rows of its scatter over blocks (columns: `SCATTER_HEAD`) and rank tests (`RANKS_HEAD`)."""
 
     title: str
     scatter: tuple[tuple[str, ...], ...]
@@ -60,11 +60,12 @@ class ScatterTable:
 
 @dataclass(frozen=True, slots=True)
 class AcrossSection:
-    """The content of both sections.
+    """The content of two sections: arms across conditions, and distributions.
 
-    `matrices`: empty with one condition. `shares`: empty if no two workloads have the same primary metric. `alarm`: see
-    `across_tables.false_alarms`. `boxes`: figures by the heading of their condition. `tables`: one for each primary
-    metric.
+    `matrices`: empty if the study has one condition. `explained`: how to read the matrices. `alarm`: a warning that
+    they cannot be believed; "" if there is no reason for it. `shares`: empty if no two workloads have the same primary
+    metric. `points`: figures of two metrics against each other. `boxes`: box plots, in pairs of a condition's heading
+    and its figures. `tables`: a table for each primary metric.
     """
 
     matrices: tuple[MatrixShown, ...]
@@ -89,7 +90,7 @@ class AcrossSection:
 
 
 def section(analysis: Analysis) -> AcrossSection:
-    """Build the content of both sections from the analysis."""
+    """Build the content of both sections, arms across conditions and distributions, from the analysis."""
     found = across_tables.matrices(analysis)
     return AcrossSection(
         tuple(

@@ -9,7 +9,10 @@ from tunnelmark.report.markdown_syntax import rows, safe
 
 
 def parts(analysis: Analysis) -> list[str]:
-    """Return a matrix for each primary metric, then a table for each two workloads that share one; or an empty list."""
+    """Return paragraphs: a matrix for each primary metric, then a table for each two workloads that share a metric.
+
+    The list is empty if the study has one condition and no two such workloads.
+    """
     found: list[str] = []
     matrices = across_tables.matrices(analysis)
     for matrix in matrices:

@@ -1,8 +1,8 @@
 """Compares arms across conditions, in words: a matrix of arms and conditions for each primary metric.
 
 Every report takes its texts from here. There is a matrix only if a study has two or more conditions. What an arm
-*keeps* in a condition is its value there over its value in the first one, in the same block (or the difference of the
-two).
+*keeps* in a condition is its value there over its value in the first condition, in the same block (or the
+difference of the two).
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ ABSENT = "–"
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """The texts of one arm in one condition.
+    """The texts of one arm in one condition; a text is "" if there is nothing to say.
 
-    `value`: its median; "" without a value. `effect`: against direct, with sign and interval. `kept`: what the arm
-    keeps, with intervals; `share`: the same in short, without them. `keeps`: the verdict on what it keeps against
-    direct; None if nothing is compared. `bound`: what limited the arm's value; "" if unknown. `notes`: remarks.
+    `value`: the arm's median. `effect`: its effect against direct, with a sign and an interval. `kept`: what the arm
+    keeps of its value in the first condition, with intervals. `share`: the same in short, without intervals. `keeps`:
+    the verdict on what the arm keeps, compared with what direct keeps; None in the first condition. `bound`: what
+    limited the arm's value. `notes`: remarks.
     """
 
     cell: MetricCell
@@ -41,7 +42,10 @@ class MatrixCell:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """The matrix of a workload's primary metric: `heads` names its conditions; `rows` has, by arm, a cell for each."""
+    """One primary metric of a workload, as a table of arms and conditions.
+
+    `settings`: the conditions. `heads`: their names. `rows`: by the arm's name, a cell for each condition.
+    """
 
     workload: str
     metric: MetricInfo
@@ -57,7 +61,10 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadShares:
-    """A primary metric of `workload` over that of `over`: `rows` has, for each arm, a text for each condition."""
+    """A primary metric that two workloads share: its value in `workload` over its value in `over`.
+
+    `heads`: the names of the conditions. `rows`: by the arm's name, a text for each condition.
+    """
 
     metric: MetricInfo
     workload: str
@@ -69,7 +76,7 @@ class WorkloadShares:
 def matrices(analysis: Analysis) -> tuple[Matrix, ...]:
     """Return a matrix for each primary metric of a workload that has several conditions, in the order of the plan.
 
-    A metric of which no trial has run yet has none.
+    A metric has no matrix before a trial with it has run.
     """
     kept = {(one.arm, one.setting, one.metric.name): one for one in across_conditions(analysis)}
     found = []

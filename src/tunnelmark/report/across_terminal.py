@@ -1,4 +1,4 @@
-"""Shows conditions next to each other on a terminal, in short; nothing if a study has one condition."""
+"""Shows arms in each condition on a terminal, in short; a study with one condition has nothing to show here."""
 
 from __future__ import annotations
 

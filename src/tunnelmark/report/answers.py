@@ -32,8 +32,9 @@ _ESTIMATES = 4
 class MetricAnswer:
     """The answer by one primary metric in a condition.
 
-    `first` names the arms that no other is shown to beat; it is "" if these are all of several arms, or if nothing is
-    ranked. `text` continues the sentence.
+    `first` names the arms in front, which no other arm is shown to beat. Those of them that are not shown to differ
+    from any arm may be named in `text` instead. It is "" if all of several arms are in front, or if nothing is ranked.
+    `text` continues the sentence.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Compares arms with each other, and not with direct: a table for each ranked metric, and the lead of the first arm."""
+"""Compares arms with each other, not with direct: a table for each ranked metric, and how far the first arm leads."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ _NAMED = 4  # of the arms that are behind, as many are named in the sentence; th
 class PairTable:
     """The ranked arms of one metric against each other, the most favourable estimate first.
 
-    `heads`: the arms of the columns, all but the first. `rows`: for each arm but the last its name, and a text for each
-    column; "" if both are the same arm, if a row further up has that pair, or without a finite estimate.
+    `heads`: the arms of the columns, which are all but the first. `rows`: a row for each arm but the last, with its
+    name and a text for each column. A text is "" if row and column are the same arm, if a row further up has the pair,
+    or if the pair has no finite estimate.
     """
 
     setting: Scenario
@@ -63,9 +64,10 @@ def titled(analysis: Analysis, table: PairTable) -> str:
 
 
 def lead(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
-    """Say how the arm with the most favourable estimate compares with the next ones that it is not equal to.
+    """Say how the arm with the most favourable estimate compares with the arms that it is not shown to be equal to.
 
-    "" if all arms are in `front`.
+    The clause names at most four of these arms, and counts the others. `front`: the arms that share the first rank. ""
+    if they are all ranked arms, or if no such comparison has a finite estimate.
     """
     arms = _in_order(analysis, ranking)
     if len(front) == len(arms):

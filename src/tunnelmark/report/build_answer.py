@@ -1,4 +1,7 @@
-"""Words the comparison of two builds for a terminal, a pull request (Markdown) and JSON, and each decision."""
+"""Puts the comparison of two builds into words: for a terminal, a pull request (Markdown) and JSON.
+
+It also words each decision on whether to measure more blocks.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,7 @@ def _not_judged(verdict: BuildVerdict) -> str:
 
 
 def terminal(analysis: Analysis, verdict: BuildVerdict) -> str:
-    """Return the text for a terminal: verdict, builds, a row for each metric, what it rests on and cannot see."""
+    """Return the text for a terminal: verdict, builds, a row for each metric, the verdict's basis and its limits."""
     lines = [headline(analysis, verdict), *(f"  {name:<5} {text}" for name, text in builds(analysis.results).items())]
     table = _table(analysis.results, verdict)
     widths = [max(len(row[place]) for row in table) for place in range(len(_HEAD))]
@@ -126,9 +129,10 @@ def as_json(analysis: Analysis, verdict: BuildVerdict) -> str:
 
 
 def progress(made: BlockDecision, verdict: BuildVerdict, block_seconds: float) -> list[str]:
-    """Return a decision between blocks in words: why, each metric's verdict, and how many more blocks should do.
+    """Return lines on a decision to go on or to end: its reason, each metric's verdict, and how long it still takes.
 
-    `block_seconds`: how long a block takes, in seconds.
+    `made`: the decision. `block_seconds`: how long a block takes, in seconds. The last line says how many more blocks
+    should be enough; it is left out if that is not known, or if the run ends.
     """
     lines = [f"after {made.blocks} blocks, {'go on' if made.decided == 'more' else 'end'}: {made.why}"]
     lines += [f"  {_name(line)}: {_verdict(line)}" for line in verdict.lines]

@@ -1,4 +1,4 @@
-"""Lists, in sentences, what a reader must know before any number of a study."""
+"""Lists, in sentences, what a reader must know before using any number of a study."""
 
 from __future__ import annotations
 

@@ -45,7 +45,11 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a setting's trials cost: `shown` has the main columns, `all` every column, `absent` why others lack."""
+    """What a setting's trials cost, as columns with a cell for each arm.
+
+    `shown`: the main columns. `all`: every metric of collectors that has a value. `absent`: what was not measured, and
+    why, in words.
+    """
 
     setting: Scenario
     shown: tuple[Column, ...]
@@ -55,7 +59,12 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class ChartGroup:
-    """All tables and figures of one profile and topology."""
+    """All tables and figures of one profile and topology.
+
+    `primary`: columns of the primary metrics. `others`: columns of all further metrics but those of collectors.
+    `costs`: the metrics of collectors. `effects`: figures of the arms against direct. `insides`: figures of single
+    values within the measuring windows.
+    """
 
     heading: str
     primary: tuple[Column, ...]

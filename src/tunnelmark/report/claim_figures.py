@@ -1,4 +1,4 @@
-"""Words the figures of a claim: which values are compared, in which unit, and what is allowed, found and printed."""
+"""Puts a claim's figures into words: which values are compared, their unit, and what is allowed, found and printed."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ SHOWN = {
     "memory_load_target": "memory, receiver",
     "wire_bytes_per_byte": "bytes outside / inside",
 }
-"""The heading in the table, by metric."""
+"""The metrics that are shown as costs, each with the heading of its column."""
 
 EXPLAINED = (
     "CPU is that of the whole node, generator and kernel with its threads included; memory is the PSS of the VPN's daemons under load; bytes "
@@ -34,7 +34,11 @@ _WHOLE = 0.995  # below that, "1.00 outside for 1 inside" would be wrong
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A setting's costs: `columns` has the metrics with a value and their headings, `absent` why others have none."""
+    """The costs of a setting's trials.
+
+    `columns`: the metrics of `SHOWN` that have a value, each with its heading. `absent`: texts that say which metrics
+    were not measured with which arms, and why.
+    """
 
     setting: Scenario
     columns: tuple[tuple[MetricInfo, str], ...]
@@ -42,7 +46,7 @@ class Cost:
 
 
 def costs(analysis: Analysis) -> tuple[Cost, ...]:
-    """Return the costs of each setting outside of grids of routers, for those metrics of `SHOWN` that have a value."""
+    """Return the costs of each setting in which a metric of `SHOWN` has a value; grids of routers are left out."""
     found = []
     for setting in (one for one in analysis.settings() if not queries.in_grid(analysis, one)):
         metrics = {metric.name: metric for metric in watched(analysis, setting)}
@@ -53,7 +57,7 @@ def costs(analysis: Analysis) -> tuple[Cost, ...]:
 
 
 def explained(analysis: Analysis) -> str:
-    """Explain the columns, and, if it is shown, how fewer bytes can be outside of the tunnel than inside."""
+    """Explain the columns of costs; if an arm has fewer bytes outside of its tunnel than inside, also explain that."""
     less = dict.fromkeys(
         cell.arm
         for cell in analysis.cells
@@ -79,7 +83,8 @@ def watched(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, ...]:
 def value(analysis: Analysis, cell: MetricCell) -> str:
     """Return a cell's median as text, with its unit.
 
-    Without one: the verdict in words, if it says why (failed, void, not run, left out); else "–", for not measured.
+    If the cell has no median, the text is its verdict in words if that says why (failed, void, not run, left out).
+    Otherwise it is "–": the metric was not measured.
     """
     if cell.spread is None:
         return formatting.VERDICTS[cell.verdict] if cell.verdict in formatting.WITHOUT_VALUE else "–"

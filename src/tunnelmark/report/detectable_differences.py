@@ -31,7 +31,10 @@ class FirmRow:
 
 
 def sentences(analysis: Analysis) -> list[str]:
-    """Return the difference from direct that each arm would show in 80 % of studies, by metric; [] if unknown."""
+    """Return an introduction, then a line for each metric with the smallest difference from direct that could be found.
+
+    The line gives it for each arm; 80 % of studies of this size would show such a difference. [] if none is known.
+    """
     said = []
     for setting in analysis.settings():
         for metric in queries.primary_metrics(analysis, setting):

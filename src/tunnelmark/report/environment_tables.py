@@ -1,4 +1,7 @@
-"""Turns the environment of a run into rows to print. Missing parts are left out, unknown ones are shown."""
+"""Turns the recorded environment of a run into rows to print.
+
+A missing part has no row; a part with a name that is not known here has one.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,10 @@ _MACHINE = {
 
 @dataclass(frozen=True, slots=True)
 class ProgramFact:
-    """A program that took part.
+    """A program that took part in a run.
 
-    `owner` is its VPN, "" for a tool. `hosts` names the hosts that had this program; "" if all hosts had the same.
+    `owner` is its VPN; "" for a tool. `program` is its name; "" for the program that has the name of its VPN. `hosts`
+    names the hosts that had this program; "" if all hosts had the same.
     """
 
     owner: str

@@ -11,7 +11,7 @@ from tunnelmark.report import formatting, queries, titles
 
 
 def sentences(analysis: Analysis) -> list[str]:
-    """Return a sentence for each metric for which direct, and so most arms' ratios to it, have outlying blocks."""
+    """Return a sentence for each metric of which direct has outlying blocks, which made most arms' ratios outliers."""
     return [
         said
         for setting in analysis.settings()

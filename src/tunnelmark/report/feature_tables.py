@@ -1,4 +1,4 @@
-"""Shows the feature matrix as tables: for a study with the source of each cell, and as Markdown by groups."""
+"""Shows the feature matrix of VPNs: one table for a study, with each cell's source; Markdown tables for all VPNs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ def mark(criterion: Criterion, fact: Fact | None) -> str:
 
 
 def markdown(rows: Sequence[MatrixRow], groups: Iterable[str] = GROUPS) -> str:
-    """Return a Markdown table per group: a row per VPN, but in `design`, whose values are long, per criterion."""
+    """Return a Markdown table for each group of criteria (see `GROUPS`), with a row for each VPN.
+
+    The table of the group `design` has a row for each criterion instead, because its values are long.
+    """
     parts = []
     for group in groups:
         criteria = [criterion for criterion in CRITERIA if criterion.group == group]

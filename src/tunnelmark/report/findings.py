@@ -44,7 +44,7 @@ def findings(analysis: Analysis) -> tuple[Finding, ...]:
 
 
 def time_spent(analysis: Analysis) -> str:
-    """Return a sentence with the wall time and the share of it inside measuring windows, or that none is recorded."""
+    """Return a sentence on the wall time and its share inside measuring windows; it says so if no time is recorded."""
     wall = analysis.wall
     if wall.wall <= 0:
         return "No wall time is recorded."

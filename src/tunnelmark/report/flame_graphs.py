@@ -34,7 +34,10 @@ _OTHERS = "others"
 
 @dataclass(frozen=True, slots=True)
 class FlameProgram:
-    """A program's part of a side's samples: `share`, and `kinds` (see KINDS); each is 0 to 1 of the side."""
+    """A program's part in the samples of one side (the sender or the receiver).
+
+    `share`: its share of all samples of the side, 0 to 1. `kinds`: this share split up by kind of work (see KINDS).
+    """
 
     name: str
     share: float
@@ -79,7 +82,7 @@ class Flame:
 
 @dataclass(frozen=True, slots=True)
 class Flames:
-    """All graphs of a study; `cost` is perf's own CPU in seconds per trial (mean), None if not recorded."""
+    """All graphs of a study; `cost` is perf's own CPU time in seconds per trial (mean), None if it was not recorded."""
 
     all: tuple[Flame, ...] = ()
     cost: float | None = None

@@ -95,7 +95,10 @@ def scale(unit: str, values: Iterable[float]) -> Scale:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Return a number as `−0.57` or `1,234`: `digits` significant digits, all before, at most six after the point."""
+    """Return a number as `−0.57` or `1,234`, to `digits` significant digits.
+
+    All digits before the point are kept, and there are at most six after it.
+    """
     if value == 0:
         return "0"
     rounded = float(f"{abs(value):.{digits - 1}e}")  # so that 99.96 becomes 100 and not 100.0
@@ -114,7 +117,8 @@ def with_unit(text: str, unit: str) -> str:
 def effect(metric: MetricInfo, comparison: Comparison) -> str:
     """Return an effect with its interval: `61 % [58–64]`, `2.1× [1.9–2.3]`, `+12.1 points [11.8 to 12.6]`.
 
-    "" without a finite estimate. No brackets without an interval, or if its rounded ends equal the estimate.
+    "" if there is no finite estimate. The brackets are left out if there is no interval, or if both of its rounded ends
+    equal the estimate.
     """
     if comparison.estimate is None or not isfinite(comparison.estimate):
         return ""
@@ -179,7 +183,10 @@ def margins(metrics: Iterable[MetricInfo]) -> str:
 
 
 def doubts(comparison: Comparison, against: str | None) -> str:
-    """Say why a median is given instead of a mean, and in how many blocks a value is zero; "" if there is neither."""
+    """Say why a median is given instead of a mean, and in how many blocks a value is zero; "" if neither is so.
+
+    `against`: the name of the arm that is compared with.
+    """
     mine, theirs = comparison.zeros
     blocks = len(comparison.blocks)
     said = [f"0 in {mine} of {blocks} blocks"] if mine else []
@@ -192,7 +199,7 @@ def doubts(comparison: Comparison, against: str | None) -> str:
 
 
 def reliability(cell: MetricCell) -> str:
-    """Say that an arm fails too often, and what its missing blocks could change; "" if there is neither."""
+    """Say that an arm fails too often, and how missing blocks could change the median effect; "" if neither is so."""
     said = [f"unreliable: {share(cell.success)} succeeded"] if cell.unreliable else []
     if cell.bounds is not None and cell.against_direct is not None and cell.against_direct.estimate is not None:
         said.append(median_within(cell.metric, cell.bounds))
@@ -229,7 +236,8 @@ def amount(metric: MetricInfo, value: float) -> str:
 def size(metric: MetricInfo, amount: float) -> str:
     """Return the size of an effect: `1.4 %` for the ratio 1.014, `a factor of 2.2` for 2.2, `0.1 points` for +0.1 %.
 
-    Larger factors than 100, and more than 100 points, are given as `more than` that: no effect is so large.
+    A factor above 100 is given as `more than a factor of 100`, and a difference above 100 points as `more than 100
+    points`: no effect is so large.
     """
     if metric.compare == "ratio" and amount > _MOST:
         return f"more than a factor of {_MOST}"

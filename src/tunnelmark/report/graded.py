@@ -18,7 +18,10 @@ BY_ARM = ("arm", "attempts", "good", "disturbed", "void", "failed", "the machine
 
 @dataclass(frozen=True, slots=True)
 class GoodAloneRow:
-    """A metric of an arm by all usable trials and by good ones alone, as texts; `differs`: the two results disagree."""
+    """An arm's result by one metric, as texts: `usable`, from all usable trials, and `good`, from the good ones alone.
+
+    `differs`: whether the two results disagree.
+    """
 
     metric: str
     arm: str

@@ -26,7 +26,7 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class HistoryTable:
-    """One series as text; `note` says how many changes were found, or why none was tested for."""
+    """One series of runs as text; `note` says how many changes were found, or that too few runs were there to test."""
 
     heading: str
     rows: tuple[tuple[str, ...], ...]
@@ -82,7 +82,7 @@ def _mark(metric: MetricInfo, change: ChangePoint) -> str:
 
 
 def render_json(found: History) -> str:
-    """Return all series as JSON: effects as ratios or in the metric's unit; null for what is not finite."""
+    """Return all series as JSON: effects are ratios or in the metric's unit; a number that is not finite is null."""
     document = {
         "schema": SCHEMA,
         "machines": dict(found.machines),

@@ -1,4 +1,4 @@
-"""Describes the machines of a run: the one whose namespaces or guest its nodes were, or all of its hosts."""
+"""Describes the machines of a run: all of its hosts, or the one machine on which (or in whose guest) its nodes were."""
 
 from __future__ import annotations
 
@@ -93,13 +93,13 @@ def doing(host: HostFacts) -> str:
 
 
 def joined_by(record: Mapping[str, Any]) -> str:
-    """Return the kind of the hosts' links, in the plural: `VXLANs`, which is also the default."""
+    """Return the kind of the links between the hosts, in the plural; `VXLANs` if it is not recorded."""
     kind = str(mapping(mapping(record.get("inventory")).get("network")).get("kind") or "vxlan")
     return f"{kind.upper()}s"
 
 
 def where(record: Mapping[str, Any], *, kernel: bool = True) -> str:
-    """Say in one line where the nodes of a run were, with the kernel if `kernel`; "" if nothing of it is recorded."""
+    """Say in one line where the nodes of a run were; "" if that is not recorded. `kernel`: whether to name it, too."""
 
     def words(host: HostFacts) -> str:
         return host.words if kernel else host.hardware

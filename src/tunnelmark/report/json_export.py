@@ -3,8 +3,8 @@
 Rates are in bit/s, times in seconds, shares from 0 to 1; values are in the unit that is given with them. A member is
 null if there is nothing to say, or if a ratio to zero has no bound. `schema` goes up when a member changes its meaning
 or goes away. It is 3, because the verdicts `tie` and `cannot tell` became `equal` and `undecided`, `q` is corrected
-after Holm over the whole study, and zeros are in the ratios (`zeros`, `doubt`) where `unpaired` counted what was left
-out.
+after Holm over the whole study, and blocks with a zero are part of the ratios (see `zeros`, `doubt`), where a former
+member `unpaired` counted them as left out.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shows claims over machines, as text and as data: on how many each holds or not, and on machines like these."""
+"""Shows claims over several machines, as text and as data: on how many of them a claim holds, and the joint verdict."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class MachineClaimLine:
-    """A claim as a row: `machines` says on which it holds; `together` and `outcome` are for machines like these."""
+    """A claim as a row of a table.
+
+    `machines`: on which of the machines it holds. `together`: what values say of machines like these. `outcome`:
+    the verdict for machines like these.
+    """
 
     id: str
     says: str
@@ -42,7 +46,7 @@ def lines(found: MachineVerdicts) -> tuple[MachineClaimLine, ...]:
 
 
 def held_on(found: OnMachines) -> str:
-    """Say on how many machines that can test a claim it holds: `holds on 4 of 5 machines; not on B`."""
+    """Say on how many of the machines that can test it a claim holds: `holds on 4 of 5 machines; not on B`."""
     able = [name for name, each in found.by_machine.items() if each.outcome != "not testable"]
     if not able:
         return "no machine can test it"
@@ -65,7 +69,10 @@ def summary(found: MachineVerdicts) -> str:
 
 
 def as_data(found: MachineVerdicts) -> dict[str, Any]:
-    """Return the verdicts on machines like these, and each machine's own for each claim, as data for JSON."""
+    """Return two verdicts on each claim, as data for JSON: one for machines like these, and one of each machine.
+
+    The data also have the source, the machines in words, and the names of the sessions that were left out.
+    """
     together = claim_tables.as_data(found.claims, [each.together for each in found.found])
     for row, each in zip(together["verdicts"], found.found, strict=True):
         row["machines"] = {

@@ -34,7 +34,7 @@ def scope(analysis: Analysis) -> str:
 
 
 def cautions(analysis: Analysis) -> list[str]:
-    """Warn that the machine changed during the run, or that blocks were added to the study later; [] if neither."""
+    """Warn that the machine changed during the run, or that blocks were added to the study later; else []."""
     said = []
     if found := drift.moved(analysis.results):
         names = [f"{each.name} {length(each.before)}, then {length(each.after)}" for each in found]
@@ -53,7 +53,8 @@ def cautions(analysis: Analysis) -> list[str]:
 def yardsticks(results: Results) -> tuple[tuple[str, str, str], ...]:
     """Return a row of texts for each yardstick: its title, and what it took before and after the trials.
 
-    If it was not measured, the text is the reason, or "" if none is known; without any text it has no row.
+    If a yardstick was not measured, the text is the reason, or "" if the reason is not known. A yardstick without any
+    text has no row.
     """
     first = next((row for row in results.yardsticks if row.when == "before"), None)
     last = next((row for row in reversed(results.yardsticks) if row.when == "after"), None)

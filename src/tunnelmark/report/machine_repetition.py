@@ -15,7 +15,12 @@ LEGEND = machine_claims.LEGEND
 
 @dataclass(frozen=True, slots=True)
 class MachineRepetition:
-    """Like `repetition.Repetition`, with a column for each machine, and with the claims over all of them."""
+    """Runs on several machines, compared with the source that they repeat.
+
+    `source`: the source, and the part of it that is repeated. `summary`: how many claims have each verdict. `setups`:
+    how the source and each machine were set up. `otherwise`: the differences that `setups` does not show. `claims`: a
+    row for each claim.
+    """
 
     source: str
     summary: str

@@ -8,7 +8,7 @@ _MARKUP = str.maketrans({mark: "\\" + mark for mark in "\\`*_[]"} | {"<": "&lt;"
 
 
 def rows(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a table of GitHub's Markdown; escape only `|` and newlines."""
+    """Return a table in GitHub's Markdown; in its cells `|` is escaped, a newline becomes a space, and markup stays."""
     return "\n".join(
         "| " + " | ".join(_one_line(cell) for cell in line) + " |" for line in [head, ["---"] * len(head), *lines]
     )
@@ -25,7 +25,7 @@ def prose(text: str) -> str:
 
 
 def code_parts(text: str) -> list[tuple[str, bool]]:
-    """Return the sentence's parts, each with whether it is code in backticks; only one if a backtick has no pair."""
+    """Return a sentence's parts, each with whether it is code in backticks; only one part if a backtick has no pair."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return [(text, False)]

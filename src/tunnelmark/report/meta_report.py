@@ -45,7 +45,7 @@ def terminal(merged: Merged, repeats: MachineRepetition | None = None) -> Render
 
 
 def markdown(merged: Merged, repeats: MachineRepetition | None = None) -> str:
-    """Return the same report as GitHub Markdown, with all tables."""
+    """Return the report of joined runs as GitHub Markdown, with all tables."""
     parts = [f"# {safe(meta_tables.title(merged))}", f"An interval here covers **{safe(merged.covers)}**."]
     parts.append(safe(meta_tables.same(merged)))
     parts += [f"> **{prose(caution)}**" for caution in merged.cautions]
@@ -73,7 +73,7 @@ def markdown(merged: Merged, repeats: MachineRepetition | None = None) -> str:
 
 
 def html(merged: Merged, repeats: MachineRepetition | None = None) -> str:
-    """Return the same report as one HTML page that loads nothing else."""
+    """Return the report of joined runs as one HTML page that loads nothing else."""
     return template("merged.html.j2").render(
         title=meta_tables.title(merged),
         study=merged.study,

@@ -1,4 +1,4 @@
-"""Turns several runs into tables and sentences, the same for the terminal, Markdown and HTML; and into JSON."""
+"""Turns joined runs into the tables and sentences that reports for terminal, Markdown and HTML share, and into JSON."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def outcome(merged: Merged) -> tuple[MetaTable, ...]:
 
 
 def pairs(merged: Merged) -> tuple[MetaTable, ...]:
-    """Return every two arms other than direct against each other: a table for each primary metric in each setting.
+    """Return the effects of the arms against each other, without direct: a table for each primary metric and setting.
 
-    What limits both arms alike cancels.
+    A limit that slows both arms alike cancels.
     """
     tables = _tables(merged, merged.pairs, "arms")
     return tuple(replace(table, heading=f"{table.heading}, arms against each other") for table in tables)
 
 
 def others(merged: Merged) -> tuple[MetaTable, ...]:
-    """Return how the arms compare with direct by the metrics that explain the primary ones, as such tables."""
+    """Return the effects of the arms against direct by metrics that are not primary: a table for each and setting."""
     return _tables(merged, [row for row in merged.rows if not row.metric.primary], "arm")
 
 
@@ -229,7 +229,10 @@ def _comparison(row: MergedRow, mean: float, low: float | None = None, high: flo
 
 
 def told(row: MergedRow, mean: float, low: float | None = None, high: float | None = None) -> str:
-    """Put a mean and its interval, given as log ratios or differences, into words of the row's metric."""
+    """Return a mean effect and its interval as text in the row's metric; they are given as log ratios or differences.
+
+    The text has no interval if an end of it is None.
+    """
     return formatting.effect(row.metric, _comparison(row, mean, low, high))
 
 

@@ -27,7 +27,8 @@ _PARTS = {"shown": ("shown", "green"), "not tested": ("not tested", "yellow"), "
 def chosen(names: Iterable[str]) -> tuple[str, ...]:
     """Return the names of the parts that are asked for, in the order in which they are shown.
 
-    A name may be several, joined by commas. Raises UnknownName, with the nearest names, if there is no such part.
+    Each of `names` may be several names, joined by commas; the name `ALL` means every part. Raises UnknownName, with
+    the nearest names, if there is no such part.
     """
     asked = [name.strip() for joined in names for name in joined.split(",") if name.strip()]
     for name in asked:

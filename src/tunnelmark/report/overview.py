@@ -33,7 +33,7 @@ def _version(analysis: Analysis, arm: ArmInfo) -> str:
 
 
 def ran(analysis: Analysis) -> str:
-    """Return how many planned trials have run, and the attempts if these differ: `50 of 50 trials, 52 attempts`."""
+    """Return how many planned trials have run, and the attempts if there are more: `50 of 50 trials, 52 attempts`."""
     planned, attempts = len(analysis.results.plan.trials), len(analysis.results.trials)
     done = planned - len(analysis.missing)
     return f"{done} of {planned} trials" + (f", {attempts} attempts" if attempts != done else "")

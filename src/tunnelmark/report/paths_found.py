@@ -36,9 +36,10 @@ _DIRECT, _SOON, _TCP = "path_direct", "path_direct_after", "path_tcp"
 class FoundPath:
     """The path that an arm found between two kinds of routers.
 
-    `outcome` is `direct` if every trial that found a path went directly in the end. `seconds`: until it went directly,
-    the median of the trials; None unless `direct`. `tcp`: whether most of it went over TCP. `tried`: in how many trials
-    there was a path, "" if in all or in none. `some`: in how many of them it went directly, if not in all.
+    `outcome`: `direct` if, in every trial that found a path, traffic went directly in the end. `seconds`: how long that
+    took from the start of the VPN, as the median of the trials; None if `outcome` is not `direct`. `tcp`: whether most
+    of the traffic went over TCP. `tried`: in how many trials there was a path, as `3 of 5`; "" if in all or in none.
+    `some`: in how many of those trials traffic went directly in the end; "" if in all or in none.
     """
 
     outcome: PathFound
@@ -89,7 +90,7 @@ def grids(analysis: Analysis) -> tuple[Grid, ...]:
 
 
 def named(kinds: tuple[str, ...]) -> str:
-    """Return the kinds of a row: `symmetric × full-cone`; `as it is` if the topology's own kinds were kept."""
+    """Return the name of a row of kinds: `symmetric × full-cone`; `as it is` if the topology's own kinds were kept."""
     return " × ".join(kinds * 2 if len(kinds) == 1 else kinds) or "as it is"
 
 

@@ -1,4 +1,4 @@
-"""Says how many cores the nodes of the lab had, and warns if nodes shared a core or had fewer than asked for."""
+"""Says how many cores the nodes of the lab had, and warns if nodes shared a core or had fewer cores than asked for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def head(analysis: Analysis) -> str:
 
 
 def cautions(analysis: Analysis) -> tuple[str, ...]:
-    """Return a warning for each core that nodes shared, and if nodes had fewer than asked for; () if none did."""
+    """Return a warning for each core that nodes shared, and for each topology whose nodes had too few cores.
+
+    Too few are fewer than asked for. () if there is nothing to warn of.
+    """
     said = []
     for name, one in _placements(analysis).items():
         nodes = list(one["nodes"])

@@ -1,4 +1,4 @@
-"""Shows what numbers of blocks can detect, how long they take, and how time is best split, for the terminal."""
+"""Shows which differences a number of blocks can detect, how long the blocks take, and how long trials should be."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ EXPLAINED = (
 def table(found: Sequence[Seen], block_seconds: float) -> Table:
     """Return a table of the smallest differences that would be found in 80 % of studies.
 
-    There is a row for each arm, scenario and metric, and a column for each number of blocks. A block takes
-    `block_seconds`; the last row says how long all of the blocks take.
+    There is a row for each arm, scenario and metric (or one row, if all are alike), and a column for each number of
+    blocks. A block takes `block_seconds`; the last row says how long all of the blocks take.
     """
     made = Table(box=None, pad_edge=False)
     for head in ("metric", "arm", "deviation", *(f"{count} blocks" for count in COUNTS)):
@@ -59,7 +59,10 @@ def _sentence(each: Split) -> str:
 
 
 def plain(found: Sequence[Seen], splits: Sequence[Split], block_seconds: float) -> dict[str, Any]:
-    """Return what numbers of blocks can detect, and the best lengths of trials (times in seconds), as data for JSON."""
+    """Return the differences that each number of blocks can detect, and the best lengths of trials, as data for JSON.
+
+    Lengths are in seconds. `time` is the share of the time in which trials of the best length give the same interval.
+    """
     rows: list[Mapping[str, Any]] = [
         {
             "arm": each.spread.arm,

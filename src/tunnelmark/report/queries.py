@@ -56,7 +56,7 @@ def primary_metrics(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, 
 
 
 def other_metrics(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, ...]:
-    """Return the setting's metrics that are not primary and not of collectors, and that some arm has a value of."""
+    """Return the setting's metrics for which some arm has a value, without primary ones and those of collectors."""
     return tuple(
         metric
         for metric in workload(analysis, setting).metrics
@@ -104,7 +104,7 @@ def label(analysis: Analysis, arm: str) -> str:
 
 
 def placed_tunnels(analysis: Analysis) -> str:
-    """Return sentences on which arms are cascades, and of which kind, and which run on gateways; "" if none does."""
+    """Return sentences that name the arms that are cascades, by kind, and those on gateways; "" if there are none."""
     kinds = {"series": "a tunnel on each link", "nested": "each tunnel inside the one before"}
     found = [
         f"{kind} ({words}): {', '.join(arms)}"
@@ -122,7 +122,7 @@ Series = dict[str, dict[int, list[tuple[float, float]]]]
 
 
 def series(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Series:
-    """Return one metric's values over time, of trials whose value of it may be used; arms without any are left out."""
+    """Return a metric's values over time, from trials that are usable for it; arms without such values are left out."""
     found: Series = {}
     for row in analysis.trials:
         if usable(row, metric) and (row.profile, row.topology, row.workload) == (

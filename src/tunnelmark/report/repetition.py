@@ -37,9 +37,10 @@ _NOT_RUN = "not in this run"
 class Repetition:
     """A run compared with the source that it repeats.
 
-    `short` and `source` name the source: in short, and in full as a reader would search for it. `part` says which part
-    the study repeats; "" if all. `counts`: how many claims have each verdict. `rows`: what source and run each say of
-    themselves, in the columns of `HEAD`. `otherwise`: by topic, the differences that no row shows.
+    `short` and `source` name the source: in short, and in full as a reader would search for it. `part`: a sentence on
+    the part of the source that the study repeats; "" if it is the whole. `counts`: how many claims have each verdict.
+    `rows`: for one thing after the other, such as the kernel, what the source and the run state, in the columns of
+    `HEAD`. `otherwise`: the differences that no row shows, in pairs of a topic and its differences.
     """
 
     short: str
@@ -51,7 +52,7 @@ class Repetition:
 
     @property
     def sentences(self) -> int:
-        """The number of differences beyond the rows."""
+        """The number of differences that no row shows."""
         return sum(len(said) for _, said in self.otherwise)
 
 

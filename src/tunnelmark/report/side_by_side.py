@@ -1,4 +1,4 @@
-"""Shows results of one study that differ in one thing, such as the kernel, in a terminal table: a column each."""
+"""Shows results of one study that differ in one thing, such as the kernel, as a table with a column for each result."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _ENDS = {
 
 
 def until(enough: Enough) -> str:
-    """Say until when such a run adds blocks: `until headline ratios are within 2.5 %`, `for 30 min 00 s`."""
+    """Say until when a run adds blocks by itself: `until headline ratios are within 2.5 %`, `for 30 min 00 s`."""
     if enough.change is not None:
         return f"until a change of {100 * enough.change:g} % between old and new is found or excluded"
     if enough.precision is not None:

@@ -1,4 +1,4 @@
-"""Writes the report for a terminal: answers, a row for each arm, what makes them believable; the rest on request."""
+"""Writes the report for a terminal: answers, a row for each arm, what makes them believable, and parts on request."""
 
 from __future__ import annotations
 

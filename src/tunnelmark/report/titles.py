@@ -20,9 +20,9 @@ def heading(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
 
 
 def among(found: Iterable[tuple[str, MetricInfo]], workload: str, metric: MetricInfo) -> str:
-    """Return the title of a workload's metric, with the workload if another's metric in `found` has the same title.
+    """Return a metric's title, with its workload in brackets if another workload has a metric of that title in `found`.
 
-    `found`: pairs of workload and metric. For a primary metric, only other primary ones count.
+    `found`: pairs of workload and metric. If `metric` is primary, only primary metrics of other workloads count.
     """
     alike = {name for name, one in found if one.title == metric.title and (one.primary or not metric.primary)} - {
         workload

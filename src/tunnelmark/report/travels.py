@@ -31,7 +31,8 @@ HEAD = (
 class TravelTable:
     """One metric in one setting: `rows` has a row for each arm; `said` has remarks.
 
-    `head`: those columns of `HEAD` that hold something which no other column says.
+    `head`: the columns of `HEAD`, without `on another machine` if no row has it, and without `result` if it would
+    repeat `against direct`.
     """
 
     setting: Scenario
@@ -44,8 +45,9 @@ class TravelTable:
 def tables(analysis: Analysis) -> tuple[TravelTable, ...]:
     """Return a table for each setting and primary metric for which it says more than the table of all arms.
 
-    It does if it is known what limited an arm, if there is a multiple of the anchor, or if the metric is a delay that
-    is compared by ratios, so that the added time is new. () if the study has no anchor and no trial was watched.
+    A table says more if it is known what limited an arm, if an arm has a multiple of the anchor, or if the metric is a
+    delay that is compared by ratios, so that the added time is new. () if the study has no anchor and no trial was
+    watched for what limits it.
     """
     by: dict[tuple[Scenario, str], list[Headline]] = {}
     for one in headlines(analysis):

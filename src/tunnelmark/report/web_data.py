@@ -26,7 +26,10 @@ SCHEMA = 1
 DIGITS = 6
 
 MOST_VALUES = 400_000
-"""The most values of attempts (about 3 MB). Beyond it, metrics that only explain are left out; the page says so."""
+"""How many values of attempts a page has at most (about 3 MB).
+
+With more, metrics that are not primary are left out, and the page names them.
+"""
 
 Key = tuple[str, str]
 """A metric: the name of its workload in the study, and its own name."""
@@ -45,7 +48,11 @@ def script(analysis: Analysis) -> str:
 
 
 def document(analysis: Analysis) -> dict[str, Any]:
-    """Return the document as data for JSON; the module's text says how it is built."""
+    """Return all that the page's program reads, as data for JSON.
+
+    A table (`cells`, `attempts`) has a list for each column, with an entry per row. Rows refer to arms, conditions and
+    metrics by their index in the lists of these names.
+    """
     plan = analysis.results.plan
     metrics = _metrics(analysis)
     places = {key: place for place, key in enumerate(metrics)}
@@ -274,7 +281,10 @@ def _values(analysis: Analysis, metrics: Mapping[Key, MetricInfo]) -> tuple[list
 
 
 def figure(value: float | None, digits: int = DIGITS) -> float | int | None:
-    """Round to `digits` significant digits; an integer if it is one, None for None or if it is not finite."""
+    """Round a value to `digits` significant digits; return an int if that is whole, None if the value is not finite.
+
+    None also if the value is None.
+    """
     if value is None or not isfinite(value):
         return None
     rounded = float(f"{value:.{digits - 1}e}")

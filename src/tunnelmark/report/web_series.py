@@ -30,7 +30,8 @@ def series(
 ) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
     """Return the series of each metric that has any, and the metrics whose series do not fit.
 
-    A series has `step` in seconds, attempts by index, and for each attempt the mean of each step (null: no value).
+    A series has the index of its `metric`, the length of its time `step` in seconds, the indices of its `attempts`, and
+    `values`: for each attempt the mean of each step, None if a step has no value.
     """
     found = _points(analysis, metrics)
     for most in FINENESS:

@@ -1,1 +1,1 @@
-"""Exports the stores of one or several runs as tidy tables for other tools; one exporter per file."""
+"""Exports runs for other tools: tidy tables, data files of flent, LaTeX tables, a paper; one exporter per file."""

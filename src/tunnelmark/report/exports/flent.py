@@ -1,8 +1,8 @@
 """Writes trials as data files of flent, so that its plots and its users' scripts can read them.
 
-There is one file for each trial of `tcp`, `ping` or `udp`. Tests and series have the names of flent's tests that
-measure the same (`tcp_1up`, `ping`, `udp_flood`); only those series are there that were measured. The format is version
-4 of flent's `resultset.py`.
+There is at most one file for each trial of `tcp`, `ping` or `udp`. Tests and series have the names that flent gives to
+the same quantities (`tcp_1up`, `ping`, `udp_flood`). A file has only those series that were measured. The format is
+version 4 of flent's `resultset.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BEFORE = PHASES[: PHASES.index("measure")]  # the phases of a trial before its 
 
 @dataclass(frozen=True, slots=True)
 class FlentTest:
-    """A test of flent and one of its series; values of our `metric` times `factor` are flent's, in `unit`."""
+    """A test of flent and one of its series: values of our `metric` times `factor` are its values in `unit`."""
 
     name: str
     series: str
@@ -38,7 +38,7 @@ class FlentTest:
     factor: float
     unit: str
     raw: Mapping[str, str]
-    """Further metrics at the same times, by the key that flent gives them among its raw values."""
+    """Further metrics of ours that are measured at the same times, by the key that flent has for each in raw values."""
 
 
 TESTS = {
@@ -46,15 +46,15 @@ TESTS = {
     "ping": FlentTest("ping", "Ping (ms) ICMP", "rtt", 1.0, "ms", {}),
     "udp": FlentTest("udp_flood", "UDP upload", "delivered", 1e-6, "Mbits/s", {}),
 }
-"""By workload, the test of flent that measures the same."""
+"""For each workload that flent can measure too, by its name: flent's test of the same quantity."""
 
 
 def files(results: Results) -> Iterator[tuple[str, bytes]]:
     """Yield the name and the bytes of a data file for each attempt that the analysis uses and that has a series.
 
-    Workloads without a test in `TESTS` have no file. Nor has what is void, even if only its link or that metric is
-    void: a reader of the file could not see it. Nor has traffic of several flows or streams: flent's tests of these
-    names have one.
+    Workloads without a test in `TESTS` have no file. Attempts that are void have no file, even if only the link or that
+    metric is void, because a reader of the file could not see that. Traffic of several flows or streams has no file,
+    because flent's tests of these names have one stream.
     """
     uses = {use.name: use for use in results.plan.workloads}
     for row in chosen(voided(results).trials):

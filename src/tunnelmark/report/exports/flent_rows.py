@@ -1,7 +1,7 @@
 """Makes rows of the tidy tables from a data file of flent, to show its values next to runs of this laboratory.
 
-A file is one trial of one block. Its arm is its title. It has no direct, no grade and no links, and so no effects and
-no verdicts.
+A file is one trial in one block, of an arm that has the file's title as its name. A file has no direct, no grade and no
+links, and so no effects and no verdicts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ VIEWS = ("runs", "trials", "samples", "metrics")
 
 
 def rows(view: str, file: FlentFile) -> Iterable[Mapping[str, Any]]:
-    """Yield the file's rows of a view, without the column `run`. A column that a row does not name is null."""
+    """Yield the rows that a file has in one of `VIEWS`, without the column `run`; a column that a row lacks is null."""
     attempt = {
         "study": "flent",
         "block": 1,

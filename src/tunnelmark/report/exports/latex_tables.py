@@ -122,7 +122,7 @@ def _notes(analysis: Analysis) -> list[str]:
 
 
 def row(cells: Iterable[str]) -> str:
-    """Return a row of a LaTeX table; its cells are escaped."""
+    """Return a row of a LaTeX table, in which the given texts of the cells are escaped."""
     return " & ".join(escape(cell) for cell in cells) + r" \\"
 
 

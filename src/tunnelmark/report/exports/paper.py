@@ -1,7 +1,7 @@
 """Writes the skeleton of a paper in LaTeX: the run's methods, figures and tables, ready for `pdflatex paper.tex`.
 
-Packages: booktabs, graphicx, longtable, and a document class that every TeX distribution has (article). It contains
-numbers with their intervals; what they mean is left to the paper's authors.
+It needs the packages booktabs, geometry, graphicx and longtable, and a document class that every TeX distribution has
+(article). The text has numbers with their intervals; to say what they mean is left to the paper's authors.
 """
 
 from __future__ import annotations

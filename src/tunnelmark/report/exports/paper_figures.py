@@ -59,8 +59,8 @@ class PaperFigure:
 
     `name`: the name of its files without an ending.
     `caption`: the text below it.
-    `wide`: it spans two columns.
-    `files`: their content by their ending.
+    `wide`: whether it spans two columns.
+    `files`: the content of each file, by its ending (`pdf`, `svg`).
     """
 
     name: str

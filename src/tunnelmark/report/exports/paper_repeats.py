@@ -1,7 +1,7 @@
 """Writes the part of a paper that compares a run with the source that it repeats.
 
-It has both set-ups, the differences, and each claim with its verdict. Packages: booktabs, and longtable, which comes
-with LaTeX itself.
+It shows how the source and the run were set up, how they differ, and each claim with its verdict. It needs the packages
+booktabs and longtable; longtable comes with LaTeX itself.
 """
 
 from __future__ import annotations

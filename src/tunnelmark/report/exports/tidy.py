@@ -1,4 +1,4 @@
-"""Makes the tidy tables of runs (`views`) from the store and the analysis. Each table is made whole, by columns."""
+"""Makes the tidy tables of runs (see `views`) from their stores and analyses, each table as a whole in memory."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _Rows = Iterable[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class StoredRuns:
-    """Runs by name, each analysed once, when that is needed.
+    """Runs by name; all of them are analysed once, when a table first needs an analysis.
 
-    `flent`: data files of flent by name; they have no analysis.
+    `flent`: data files of flent by name; they are not analysed.
     """
 
     results: Mapping[str, Results]
@@ -42,7 +42,7 @@ class StoredRuns:
         return {name: judge(found) for name, found in self.results.items()}
 
     def table(self, view: str) -> pa.Table:
-        """Return the rows of all runs in one view. Raises KeyError if no view has that name."""
+        """Return a view's table, with the rows of all runs and data files. Raises KeyError if no view has that name."""
         made = [_TABLES[view](self, name) for name in self.results]
         if view in flent_rows.VIEWS:
             foreign = [{"run": name, **row} for name, file in self.flent.items() for row in flent_rows.rows(view, file)]

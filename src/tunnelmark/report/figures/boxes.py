@@ -18,14 +18,21 @@ from tunnelmark.report.figures import svg
 
 REACH = 1.5
 RINGS = 40
-"""The most rings that an arm has on each side, those farthest off; the picture's title counts all values beyond."""
+"""How many values beyond the whiskers are drawn as rings at most, on each side of an arm's box: those farthest off.
+
+The picture's title counts all values beyond the whiskers.
+"""
 
 _ROW, _TOP, _RIGHT = 34.0, 26.0, 560.0
 
 
 @dataclass(frozen=True, slots=True)
 class FiveNumbers:
-    """Tukey's summary of some values, in their unit: quartiles, ends of the whiskers, values beyond in order."""
+    """Tukey's summary of `count` values, in their unit.
+
+    `low`, `high`: the ends of the whiskers. `quarter`, `median`, `three_quarters`: the quartiles. `beyond`: the values
+    beyond the whiskers, in ascending order.
+    """
 
     count: int
     low: float
@@ -47,7 +54,10 @@ def five_numbers(values: Sequence[float]) -> FiveNumbers:
 
 
 def boxes(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Markup:
-    """Draw one row per arm, with the reason if it has no series; empty if no arm has one or all values are zero."""
+    """Draw a row with a box plot for each arm; the row of an arm without values over time says why it has none.
+
+    Empty if no arm has such values, or if all of them are zero.
+    """
     found = {
         arm: five_numbers([value for points in blocks.values() for _, value in points])
         for arm, blocks in queries.series(analysis, setting, metric).items()

@@ -109,7 +109,7 @@ def _ticks(axis: svg.Axis, metric: MetricInfo, shown: list[float], bottom: float
 
 
 def tick_text(metric: MetricInfo, tick: float, scale: formatting.Scale, *, last: bool) -> str:
-    """Return the text at a tick of an axis of effects. Of differences, only the last tick has the unit."""
+    """Return the text at a tick of an axis of effects; if these are differences, only the last tick has the unit."""
     if metric.compare == "ratio":
         return f"{tick:.5g}×" if metric.better == "lower" else formatting.with_unit(f"{100 * tick:.5g}", "%")
     unit = "points" if scale.unit == "%" else scale.unit

@@ -1,4 +1,4 @@
-"""Draws a grid of routers: for each arm, a field of kinds by kinds that shows which path it found between each two."""
+"""Draws a grid of routers: for each arm, a table of the kinds of NAT at both ends, with the path that the arm found."""
 
 from __future__ import annotations
 

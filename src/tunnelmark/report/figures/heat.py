@@ -12,7 +12,7 @@ from tunnelmark.report.across_tables import Matrix
 from tunnelmark.report.figures import svg
 
 FULL = 4.0
-"""From this factor on, better or worse than direct, a cell has the full shade."""
+"""A cell has the full shade if its arm is at least this many times better or worse than direct."""
 
 STRONGEST = 0.42
 """The greatest opacity of the colour of a cell; text is still readable on it in light and in dark mode."""
@@ -53,7 +53,10 @@ def heat(analysis: Analysis, matrix: Matrix) -> Markup:
 
 
 def ratio(cell: MetricCell) -> float | None:
-    """Return how many times direct's value an arm has (for differences, the ratio of medians); None if unknown."""
+    """Return how many times direct's value an arm has; None if that is not known.
+
+    If effects are differences, it is the arm's median over that median less the arm's effect against direct.
+    """
     found = cell.against_direct
     if found is None or found.estimate is None or cell.spread is None:
         return None

@@ -125,9 +125,9 @@ def _cross(x: float, y: float, told: Markup) -> Markup:
 
 
 def time(wall: WallTime) -> Markup:
-    """Draw the wall time as one bar by phase; empty without any.
+    """Draw the wall time as one bar with a part for each phase; empty if no phase took any time.
 
-    Where trials overlap, its parts are shares of the sum of all parts.
+    A part is as wide as its share of the sum of all parts, which is more than the wall time if trials overlap.
     """
     parts_of = [(name, seconds) for name, seconds in wall.phases.items() if seconds > 0]
     if wall.outside > 0:

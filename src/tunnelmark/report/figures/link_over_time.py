@@ -14,7 +14,10 @@ _LEFT, _TOP, _GAP = 56.0, 26.0, 62.0
 
 
 def link(checks: Sequence[LinkCheck]) -> Markup:
-    """Draw all checks of one link with probes: a column per direction, delay above, loss below; empty without any."""
+    """Draw those checks of one link that sent probes: a column per direction, with delay above and loss below.
+
+    Empty if no check has values over time.
+    """
     looks = [check for check in checks if any(check.series.values())]
     if not looks:
         return Markup("")

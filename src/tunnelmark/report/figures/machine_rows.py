@@ -1,4 +1,4 @@
-"""Draws a metric over machines: for each arm, a small field with a row per machine, and below what they say together.
+"""Draws a metric over machines: for each arm, a small field with a row per machine, and the joint results below.
 
 If all runs are of one machine, the rows are its sessions. All fields of a picture share one axis.
 """
@@ -32,7 +32,7 @@ _Values = tuple[float, ...]
 
 
 def picture(rows: Sequence[MergedRow]) -> Markup:
-    """Draw a field for each row, all of one metric in one setting; empty with only one machine or session."""
+    """Draw a field for each of `rows`, which share a metric and a setting; empty if there is one machine or session."""
     names = list(dict.fromkeys(each.name for row in rows for each in row.combined.by_unit))
     if len(names) < 2:
         return Markup("")

@@ -24,7 +24,10 @@ _REACH = (11.0, 18.0, 27.0, 38.0, 52.0, 70.0)  # distances from the dot that are
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """The two metrics of a figure: one of a workload from left to right, one of another (or the same) upwards."""
+    """The two metrics of a figure, with the names of their workloads.
+
+    `across`, of workload `across_of`, is drawn from left to right; `up`, of workload `up_of`, is drawn upwards.
+    """
 
     across: MetricInfo
     across_of: str
@@ -49,9 +52,10 @@ Box = tuple[float, float, float, float]
 
 
 def choices(analysis: Analysis) -> tuple[Axes, ...]:
-    """Return axes for goodput and delay under load, round-trip time or retransmissions, as the study measures them.
+    """Return the axes of a figure for the goodput of each `tcp` workload and each of up to three other metrics.
 
-    Empty if it has no `tcp`.
+    These are delay under load, round-trip time and retransmissions, as far as the study measures them. () if the study
+    has no `tcp` workload, or none of these metrics.
     """
     found = []
     uses = analysis.results.plan.workloads
@@ -72,7 +76,10 @@ def choices(analysis: Analysis) -> tuple[Axes, ...]:
 
 
 def points(analysis: Analysis, axes: Axes, places: Sequence[tuple[str, str, str]]) -> Markup:
-    """Draw a panel for each of `places` (heading, profile, topology) in which two or more arms have both metrics."""
+    """Draw a panel for each of `places` (heading, profile, topology) in which two or more arms have both metrics.
+
+    Empty if there is no such place.
+    """
     panels = []
     for heading, profile, topology in places:
         dots, without = _dots(analysis, axes, profile, topology)
@@ -173,8 +180,9 @@ def placed(
 ) -> list[Box]:
     """Return a box for each name near its dot: inside the frame, off every dot and earlier name, if there is room.
 
-    Names are placed one after the other. Each gets the nearest of the places around its dot that cover least. Lines are
-    thin: it is better to cover one than to lie farther off, and a name can be read on top of it.
+    `spots`: the middle of each name's dot. `lines`: the lines of the figure; all are in pixels. Names are placed one
+    after the other. Each gets the position around its dot that covers least; of equally good ones, the nearest. A name
+    may cover a line rather than lie farther off, because lines are thin and it can be read on top of them.
     """
     dots = [(x - _DOT - 1, y - _DOT - 1, x + _DOT + 1, y + _DOT + 1) for x, y in spots]
     thin = [(x1 - 0.5, y1 - 0.5, x2 + 0.5, y2 + 0.5) for x1, y1, x2, y2 in lines]

@@ -17,14 +17,14 @@ _POINTS = 160
 
 
 def is_spread(metric: MetricInfo) -> bool:
-    """Return whether single values of a metric are shown as a distribution and not over time, as times are."""
+    """Return whether a metric's unit is one of time: its values are shown as a distribution then, not over time."""
     return metric.unit in ("s", "ms", "us", "µs")
 
 
 def over_time(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> tuple[Markup, str]:
-    """Draw one panel per arm; the second value is the highest value as text. Both are empty if all values are zero.
+    """Draw a panel per arm, and return it with the highest value as text; both are empty if all values are zero.
 
-    Each block is a thin line and their median a thick one; direct's median is behind it.
+    Each block is a thin line, and the median over blocks is a thick line; direct's median is behind that.
     """
     found = queries.series(analysis, setting, metric)
     values = sorted(value for blocks in found.values() for points in blocks.values() for _, value in points)

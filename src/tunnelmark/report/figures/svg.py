@@ -13,7 +13,10 @@ WIDTH = 760
 
 
 def element(name: str, *content: str, **attributes: object) -> Markup:
-    """Return an element; plain text is escaped. `class_` becomes `class`, `a_b` becomes `a-b`; None is left out."""
+    """Return an element. Plain text in its content is escaped, Markup is not.
+
+    In names of attributes, `class_` becomes `class`, and `a_b` becomes `a-b`. An attribute that is None is left out.
+    """
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(_short(value))}"'
         for key, value in attributes.items()
@@ -50,7 +53,10 @@ def picture(height: float, title: str, parts: Iterable[str], width: float = WIDT
 
 
 def names_width(names: Iterable[str], letter: float = 8.2, least: float = 150.0) -> float:
-    """Return the pixels that the names of rows need on the left of a figure; `letter` is one letter's width."""
+    """Return how many pixels the names of rows need on the left of a figure; `least` and `letter` are in pixels, too.
+
+    `least`: the smallest result. `letter`: the width of a letter.
+    """
     return max(least, *(letter * len(name) + 20.0 for name in names))
 
 
@@ -92,7 +98,11 @@ class Axis:
 
 
 def axis(values: Sequence[float], start: float, end: float, *, zero: bool, may_be_log: bool) -> Axis:
-    """Return an axis for all values: logarithmic beyond a factor of five (`may_be_log`), or from zero (`zero`)."""
+    """Return an axis that holds all `values` (at least one), from position `start` to position `end`, in pixels.
+
+    `may_be_log`: it is logarithmic if all values are positive and they span more than a factor of five. `zero`: an axis
+    that is not logarithmic also holds zero.
+    """
     low, high = min(values), max(values)
     if may_be_log and low > 0 and high / low > 5:
         return Axis(low / 1.15, high * 1.15, start, end, logarithmic=True)
@@ -106,7 +116,7 @@ def axis(values: Sequence[float], start: float, end: float, *, zero: bool, may_b
 
 
 def round_step(rough: float) -> float:
-    """Return the smallest round number (1, 2 or 5 times a power of ten) that is at least `rough`, but for rounding."""
+    """Return the smallest round number (1, 2 or 5 times a power of ten) that is at least `rough`, within 0.1 %."""
     power = 10.0 ** floor(log10(rough)) if rough > 0 else 1.0
     return next(m * power for m in (1, 2, 5, 10) if m * power >= rough * 0.999)
 

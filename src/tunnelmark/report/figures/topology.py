@@ -20,9 +20,9 @@ _OF_STUDY = "the study's profile"
 
 
 def picture(topology: TopologyInfo) -> Markup:
-    """Draw each node as a box, in columns by the number of links from the first one.
+    """Draw each node as a box, in columns by the number of links between it and the first node.
 
-    A link that joins two is a line; one that joins more is a switch.
+    A link that joins two nodes is drawn as a line, a link that joins more nodes as a switch.
     """
     columns = _columns(topology)
     rows = max(len(column) for column in columns)
@@ -53,7 +53,7 @@ def picture(topology: TopologyInfo) -> Markup:
 
 
 def file(topology: TopologyInfo) -> str:
-    """Return the picture as an SVG file of its own, on a white background."""
+    """Return the picture as the text of an SVG file, on a white background."""
     drawn = str(picture(topology))
     return drawn.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(
         "</title>", f"</title>{_STYLE}", 1
