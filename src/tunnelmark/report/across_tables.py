@@ -135,7 +135,10 @@ def explained(analysis: Analysis) -> str:
 
 
 def condition(analysis: Analysis, setting: Scenario) -> str:
-    """Return a setting's condition in words: its profile and topology, each only if the study has several; or ""."""
+    """Return a setting's condition in words: its profile and its topology.
+
+    Each of them is left out if the study has only one. "" if both are left out.
+    """
     return queries.where(analysis, setting).removeprefix(", ")
 
 
@@ -214,7 +217,7 @@ def _share(one: Kept) -> str:
 
 
 def blocks_lost(one: Kept) -> list[str]:
-    """Say in how many blocks nothing could be compared, a text for each cause; empty if there are none."""
+    """Say in how many blocks nothing could be compared, a text for each cause; [] if there are no such blocks."""
     said = [f"{one.failed} {_blocks(one.failed)} failed"] if one.failed else []
     said += [f"{one.void} {_blocks(one.void)} void"] if one.void else []
     return said + ([f"nothing to keep in {one.empty} {_blocks(one.empty)}"] if one.empty else [])

@@ -60,7 +60,7 @@ def found(effect: Effect, claims: ClaimsFile) -> str:
 
 
 def printed(statement: Statement, claims: ClaimsFile) -> str:
-    """Return the figure that follows from the source's own values, with its unit; "" if it does not print all."""
+    """Return the figure that follows from the source's own values, with its unit; "" if it does not print them all."""
     return "" if statement.printed is None else f"{number(statement.printed)}{unit(statement, claims)}"
 
 

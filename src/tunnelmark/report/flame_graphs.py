@@ -1,8 +1,8 @@
 """Finds the flame graphs of a study, the raw files from which each is drawn, and the sums over their stacks.
 
 A flame graph shows one arm in one setting on one side, with the stacks of all its successful trials. The names of the
-kernel's functions say what it did, and do not change with the VPN. What a program did is known only as far as its
-functions have names.
+kernel's functions show what the kernel did, and do not change with the VPN. What a program did is known only as far as
+its functions have names.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def flames(analysis: Analysis) -> Flames:
 
 
 def of_results(results: Results) -> Flames:
-    """Return the same as `flames`, from results that have not been analysed."""
+    """Return the graphs for which stacks were recorded, like `flames`, but from results that have not been analysed."""
     found: dict[tuple[str, Scenario, str], list[str]] = {}
     costs: list[float] = []
     refused: dict[str, list[str]] = {}

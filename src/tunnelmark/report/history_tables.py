@@ -26,7 +26,7 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class HistoryTable:
-    """One series of runs as text; `note` says how many changes were found, or that too few runs were there to test."""
+    """One series of runs as text; `note` says how many changes were found, or that the runs are too few for a test."""
 
     heading: str
     rows: tuple[tuple[str, ...], ...]

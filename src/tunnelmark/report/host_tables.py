@@ -99,7 +99,7 @@ def joined_by(record: Mapping[str, Any]) -> str:
 
 
 def where(record: Mapping[str, Any], *, kernel: bool = True) -> str:
-    """Say in one line where the nodes of a run were; "" if that is not recorded. `kernel`: whether to name it, too."""
+    """Say in one line where the nodes of a run were; "" if it is not recorded. `kernel`: whether to name the kernel."""
 
     def words(host: HostFacts) -> str:
         return host.words if kernel else host.hardware

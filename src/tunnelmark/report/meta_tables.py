@@ -51,7 +51,7 @@ def pairs(merged: Merged) -> tuple[MetaTable, ...]:
 
 
 def others(merged: Merged) -> tuple[MetaTable, ...]:
-    """Return the effects of the arms against direct by metrics that are not primary: a table for each and setting."""
+    """Return the effects of the arms against direct by explaining metrics: a table for each metric in each setting."""
     return _tables(merged, [row for row in merged.rows if not row.metric.primary], "arm")
 
 

@@ -18,7 +18,8 @@ KERNEL_WIREGUARD, USER_SPACE_WIREGUARD = "wireguard", frozenset({"wireguard-go",
 def described(analysis: Analysis, arm: ArmInfo) -> str:
     """Return the title of an arm's VPN and its version: `WireGuard (wireguard-go) 0.0.20220316`.
 
-    The title is left out if it equals the arm's name, the version if it was not recorded. "" for direct and the anchor.
+    The title is left out if it equals the arm's name, and the version is left out if it was not recorded. "" for direct
+    and the anchor.
     """
     if arm.vpn in (DIRECT, ANCHOR):
         return ""

@@ -39,5 +39,5 @@ def policy() -> str:
 
 
 def data(analysis: Analysis) -> Markup:
-    """Return the data that the program reads, for their script element."""
+    """Return the data that the page's program reads, as the text of the script element that holds them."""
     return Markup(web_data.script(analysis))  # noqa: S704 # it holds no `<`

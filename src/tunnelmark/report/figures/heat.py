@@ -55,7 +55,7 @@ def heat(analysis: Analysis, matrix: Matrix) -> Markup:
 def ratio(cell: MetricCell) -> float | None:
     """Return how many times direct's value an arm has; None if that is not known.
 
-    If effects are differences, it is the arm's median over that median less the arm's effect against direct.
+    If effects are differences, it is m / (m - e), with the arm's median m and its effect e against direct.
     """
     found = cell.against_direct
     if found is None or found.estimate is None or cell.spread is None:

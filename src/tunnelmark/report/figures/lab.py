@@ -39,7 +39,7 @@ def link(topology: TopologyInfo, profile: ProfileInfo) -> Markup:
 
 
 def order(analysis: Analysis) -> Markup:
-    """Draw when each trial ran: one row per arm, one mark per trial from left to right, failures crossed out.
+    """Draw when each trial ran: a row per arm, a mark per trial from left to right; failed and void ones have a cross.
 
     If there are too many trials to tell them apart, there is one mark per arm and block. Empty without trials.
     """

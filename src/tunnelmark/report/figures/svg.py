@@ -53,9 +53,9 @@ def picture(height: float, title: str, parts: Iterable[str], width: float = WIDT
 
 
 def names_width(names: Iterable[str], letter: float = 8.2, least: float = 150.0) -> float:
-    """Return how many pixels the names of rows need on the left of a figure; `least` and `letter` are in pixels, too.
+    """Return how many pixels the names of rows need on the left of a figure, at least `least`.
 
-    `least`: the smallest result. `letter`: the width of a letter.
+    `letter`: the width of a letter, in pixels.
     """
     return max(least, *(letter * len(name) + 20.0 for name in names))
 
