@@ -38,7 +38,7 @@ from tunnelmark.record.environment import socket_buffer_limit
 from tunnelmark.run.runner import RunContext
 
 PROFILE = "unshaped"
-"""The profile if none is named: a link that limits both builds would hide how much processor time they cost."""
+"""The profile if none is named. Its link has no rate: a slow one would hide how much processor time the builds cost."""
 
 SLOWER, UNDECIDED = 1, 3
 _CODES = {"slower": SLOWER, "undecided": UNDECIDED}
@@ -220,7 +220,11 @@ def require(study: Study, context: RunContext) -> None:
 
 
 def answer(folder: Path, console: Console, *, comment: Path | None, as_json: bool) -> int:
-    """Show the verdict on two builds and the report, and write the comment. Return the verdict's exit code."""
+    """Print the verdict on two builds and the report. Return the exit code: 0, or that of "slower" or "undecided".
+
+    The comment for a pull request goes into the folder, and also to `comment` if it is given (`-`: stdout). With
+    `as_json` the verdict is also printed as JSON. StoreError if `comment` cannot be written.
+    """
     from tunnelmark.analyse import build_change, judge
     from tunnelmark.record import store
     from tunnelmark.report import build_answer

@@ -14,7 +14,7 @@ from tunnelmark.units import Share
 
 CHANGE, COUNTED_CHANGE = "3 %", "1 %"
 COUNTED_FLOOR = 6
-"""Blocks before the first decision by counted time; with fewer, three intervals together would have no bounds."""
+"""Number of blocks before the first decision by counted time; with fewer, three joint intervals have no bounds."""
 
 COUNTED_MOST = 16
 """The most blocks by counted time if no option states them; few, because an emulated second takes several."""
@@ -25,7 +25,11 @@ COUNTED_METRICS = ("cpu_per_gb_source", "cpu_per_gb_target")
 
 @dataclass(frozen=True, slots=True)
 class AbQuestion:
-    """The question of `ab`: the values of its options; None or () where the default holds (`budget`: no limit)."""
+    """The question of `ab`, as its options state it; None or () means that an option's default holds.
+
+    `change` and `budget` are the texts of `--change` and `--time-budget` (None: no limit of time). `named`: the metrics
+    that decide. `most`: the largest number of blocks. `counted`: whether the trials are measured in counted time.
+    """
 
     change: str | None
     named: tuple[str, ...]
@@ -34,7 +38,10 @@ class AbQuestion:
     counted: bool
 
     def of(self, study: Study, context: RunContext) -> Study:
-        """Return the study with this question. UsageError or UnknownName if an option's value does not fit."""
+        """Return the study, which then adds blocks until this question is answered or a limit is reached.
+
+        UsageError if an option's value cannot be used, UnknownName if a named metric is not measured.
+        """
         text = self.change or (COUNTED_CHANGE if self.counted else CHANGE)
         try:
             change = Share.parse(text)

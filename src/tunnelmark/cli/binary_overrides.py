@@ -29,7 +29,10 @@ _OF_COLLECTORS = ("perf", "setpriv")
 
 
 def held() -> tuple[int, ...]:
-    """Return file descriptors; a process that outlives this command keeps them open while it needs the programs."""
+    """Return the file descriptors that keep the folder of the programs in place; () if `--bin` was not given.
+
+    A process that outlives this command must inherit them: the folder is removed when all copies of them are closed.
+    """
     return tuple(_held)
 
 

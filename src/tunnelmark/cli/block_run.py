@@ -55,9 +55,10 @@ def _end_with_worker() -> None:
 
 
 def facts(study: Study, asked: Mapping[str, Any], console: Console) -> Mapping[str, Any]:
-    """Return the environment with every program that takes part, and print warnings to the console.
+    """Return this machine's environment as results record it, with every program that takes part; print warnings.
 
-    MissingPart if a needed part is missing, such as all VPNs, or if virtual machines are needed and cannot run here.
+    MissingPart if so much is missing that nothing can be measured (see `measuring.require`), or if virtual machines are
+    asked for and cannot run here.
     """
     from tunnelmark.cli.measuring import require
 

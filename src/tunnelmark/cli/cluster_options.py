@@ -17,7 +17,11 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class BlockTarget:
-    """Where blocks are measured: workers of the scheduler at `address`, `local` ones, or those of the file `hosts`."""
+    """Which workers measure the blocks of a study. It is false if no option names any: this command measures itself.
+
+    `address`: those of the Dask scheduler there, with the keys in the folder `tls`. `local`: so many on this machine.
+    `hosts`: those that are started on the hosts in this file.
+    """
 
     address: str | None = None
     local: int | None = None
@@ -64,7 +68,7 @@ def options(command: _Command) -> _Command:
 
 
 def where(cluster: str | None, local: int | None, tls: Path | None, hosts: Path | None) -> BlockTarget:
-    """Return the options' values. UsageError if they contradict each other, or if others could use the connections."""
+    """Return the options' values. UsageError if they contradict each other, or if a remote scheduler has no `tls`."""
     if sum(each is not None for each in (cluster, local, hosts)) > 1:
         raise UsageError("--cluster, --hosts and --local exclude each other", hint="leave all but one of them out")
     if cluster is None and tls is not None:

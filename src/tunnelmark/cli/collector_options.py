@@ -34,7 +34,10 @@ def option(command: _Command) -> _Command:
 
 
 def chosen(names: Sequence[str], catalogue: Catalogue) -> tuple[str, ...] | None:
-    """Return the collectors of `--watch`; None if it was not given. UnknownName holds the nearest names."""
+    """Return the collectors of `--watch`: () for `none`, and None if the option was not given.
+
+    UnknownName if a name is unknown. UsageError if `none` or `all` is given together with other names.
+    """
     if not names:
         return None
     for name in names:

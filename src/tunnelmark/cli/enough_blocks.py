@@ -80,7 +80,7 @@ def _decided(results: Results, enough: Enough, blocks: int) -> tuple[BlockDecisi
 
 
 def said(made: BlockDecision, found: Sequence[RatioWidth], enough: Enough, block_seconds: float) -> list[str]:
-    """Describe a decision: its reason, the least precise ratios, and how many blocks and how much time they need."""
+    """Return lines that describe a decision: its reason, the least precise ratios, and the blocks and time needed."""
     lines = [f"after {made.blocks} blocks, {'go on' if made.decided == 'more' else 'end'}: {made.why}"]
     wide = sorted((each for each in found if each.state == "open"), key=lambda each: -(each.half or float("inf")))
     if enough.precision is not None and wide:

@@ -19,7 +19,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The options' values: a precision as a share, a time in seconds, a number of blocks; None: as the study has it."""
+    """The options' values: a precision (a share), a time in seconds, the most blocks. None leaves the study's value."""
 
     precision: Share | None = None
     budget: Duration | None = None
@@ -29,7 +29,10 @@ class Asked:
         return (self.precision, self.budget, self.most) != (None, None, None)
 
     def of(self, study: Study, *, blocks_stated: bool) -> Study:
-        """Return the study, changed as the options ask. UsageError if it cannot be changed so."""
+        """Return the study with these values. UsageError if they cannot be used, or if it is a smoke run.
+
+        Without `blocks_stated`, a precision raises a fixed number of blocks to the least that allows a decision.
+        """
         if self and study.smoke:
             raise UsageError(
                 "--smoke cannot be combined with --precision, --time-budget or --max-blocks: it only shows whether a study works",

@@ -23,10 +23,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run(door: Path, node: str, command: Sequence[str], env: Mapping[str, str]) -> int:
-    """Run a command on a node of the lab with the socket `door`. Return its exit code; for a signal, 128 + its number.
+    """Run a command on a node of the lab with the socket `door`. Return its exit code, or 128 + n if signal n ended it.
 
-    The command has a terminal if our input, output and error output are all terminals. LabError if it cannot be
-    started, or if the lab ends meanwhile. UsageError if it is longer than `channel.LIMIT` bytes.
+    The command has a terminal if our input, output and error output are all terminals. LabError if the command cannot
+    be started, or if the lab ends meanwhile. UsageError if the command is longer than `channel.LIMIT` bytes.
     """
     in_terminal = all(map(os.isatty, (0, 1, 2)))
     if in_terminal:

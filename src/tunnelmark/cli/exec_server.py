@@ -24,12 +24,15 @@ from tunnelmark.lab import channel
 from tunnelmark.lab.node import Node, Process
 
 Lost = Callable[[], Awaitable[str | None]]
-"""Returns why a lab is gone; None if it is still there."""
+"""A function that returns in words why a lab is gone; None if the lab is still there."""
 
 
 @asynccontextmanager
 async def serving(nodes: Mapping[str, Node], lost: Lost, door: Path) -> AsyncIterator[None]:
-    """Serve this process's own user at the socket `door` while the block runs, then end all programs."""
+    """Run programs on `nodes` for clients of the socket `door` while the block runs, then end all of these programs.
+
+    Only this process's user can connect. If a node is gone, `lost` gives the reason that the client gets.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.setblocking(False)
         before = os.umask(0o177)

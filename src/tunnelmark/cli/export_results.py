@@ -24,10 +24,11 @@ _KEPT = "paper.tex"
 
 
 def export(results: Path, form: str, to: Path | None) -> None:
-    """Write results in the format `form`, and print where: several files in a folder, or one file (`-`: stdout).
+    """Write results in one of `FORMATS`, and print the path of each file that was written.
 
-    UsageError if `to` is a file where a folder is needed, or the reverse, or if nothing can be exported. StoreError if
-    it cannot be written. MissingPart if the format needs a library that is not installed.
+    `to` is a folder for a format of several files, else a file, or `-` for stdout. None means the subfolder `export` of
+    the results. UsageError if `to` is a file where a folder is needed, or the reverse, or if nothing can be
+    exported. StoreError if a file cannot be written. MissingPart if the format needs a library that is not installed.
     """
     from tunnelmark.record import run_folders
     from tunnelmark.report.exports.tidy import StoredRuns

@@ -1,4 +1,4 @@
-"""Gives a host's relay what only this package can: the host's facts for a study, and the measurement lock."""
+"""Has the functions that a host's relay is given: one for the host's facts for a study, one for the measuring lock."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tunnelmark.run.runner import RunContext
 def facts(asked: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the environment in which this host would measure a study, after making the files that the workloads need.
 
-    Raises the error that says what the host lacks.
+    MissingPart if the host lacks a part without which the study cannot be measured.
     """
     with tempfile.TemporaryDirectory(prefix="tunnelmark-study-") as folder:
         write_inputs(asked["inputs"], Path(folder))
@@ -41,7 +41,10 @@ def facts(asked: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Hold the measurement lock while the block runs, then stop making assets. LabError if another command measures."""
+    """Hold the measurement lock while the block runs, then stop making files for workloads.
+
+    LabError if another command measures on this host.
+    """
     if (other := measurement_lock.measuring()) is not None:
         raise LabError(f"another command measures there: {other.what}", hint="wait for its end, or stop it")
     with measurement_lock.alone(Console(file=sys.stderr), "a command on several hosts"):

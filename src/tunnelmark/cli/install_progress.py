@@ -21,7 +21,7 @@ _WORDS = {"kept": "in place", "impossible": "cannot be built here", "missing": "
 
 
 class InstallProgress:
-    """Shows the installation of recipes, up to `jobs` at once. On a terminal, running builds are at the bottom."""
+    """Shows the installation of recipes, up to `jobs` of them at once. A terminal has running builds at the bottom."""
 
     def __init__(self, console: Console, wanted: Iterable[Recipe], jobs: int) -> None:
         self._console = console

@@ -30,7 +30,7 @@ def option(command: _Command) -> _Command:
 
 
 def chosen(backend: str | None, file: Path | None) -> Inventory | None:
-    """Return the inventory of `--backend ssh --inventory FILE`, None without both. UsageError if only one is given."""
+    """Return the inventory of `--backend ssh --inventory FILE`; None without both. UsageError if only one is given."""
     if backend == "ssh" and file is None:
         raise UsageError(
             "--backend ssh needs an inventory of its hosts",

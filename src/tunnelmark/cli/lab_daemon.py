@@ -57,7 +57,11 @@ class LabAsked:
 
 
 async def hold(asked: LabAsked) -> None:
-    """Bring the lab up, report it, and wait for SIGTERM or SIGINT. If a host of it is lost before, store the reason."""
+    """Bring the lab up, print its state, hold it until SIGTERM or SIGINT, and take it down.
+
+    It ends earlier if one of the lab's hosts is lost, and stores the reason. Raises a TunnelmarkError if the lab cannot
+    be made, or if its VPN does not start: the daemons' logs are then kept.
+    """
     files, profile = Files.standard().with_paths("profile", asked.profile)
     files, topology = files.with_paths("topology", asked.topology)
     own = lab_states.own(asked.name)

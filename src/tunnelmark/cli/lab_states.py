@@ -62,7 +62,10 @@ def own(name: str) -> LabFiles:
 
 
 def files_of(name: str) -> LabFiles:
-    """Return the paths of a lab's files: those that exist, of this user or of root; else this user's."""
+    """Return the paths of the files of a lab: this user's if they exist, else root's if they exist.
+
+    If neither exist, they are the paths that this user's files would have.
+    """
     known = [LabFiles(folder, name) for folder in _folders()]
     return next((files for files in known if files.state.exists() or files.kept.exists()), known[0])
 

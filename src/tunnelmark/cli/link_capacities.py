@@ -93,10 +93,10 @@ def stated(study: Study, rate: Rate | None) -> Study:
 def before(
     study: Study, context: RunContext, console: Console, *, look: bool, on: Inventory | None = None
 ) -> tuple[Study, dict[str, Any]]:
-    """Return the study with every rate fixed, and the measurements for the record; measured on the hosts `on`, if any.
+    """Measure the machine, or the hosts `on`; return the study with every `rate = "auto"` fixed, and the measurements.
 
-    With `look`, each link is tried, and a warning names each that the machine does not carry. UsageError if it carries
-    none of them in real time.
+    The measurements are for the record of the environment; {} if none was needed. With `look`, each link is tried, and
+    a warning names each one that the machine does not carry. UsageError if it carries none of them in real time.
     """
     open_ = [profile for profile in study.profiles if profile.auto is not None]
     if not look and not open_:
@@ -165,7 +165,7 @@ async def rate_of(labs: Labs, known: MeasurementCache | None, topology: Topology
 
 
 async def closed(labs: Labs, profile: Profile, topology: Topology, files: Files) -> Profile:
-    """Return the profile with the rate that its `auto` means, for commands without a study; `files` must hold it."""
+    """Return the profile with the rate that its `auto` means on the labs' machines; `files` must hold the profile."""
     if profile.auto is None:
         return profile
     known = MeasurementCache.here() if labs.here else None

@@ -105,7 +105,7 @@ async def verify(
 ) -> LinkCheck:
     """Measure and judge a link of the topology with this kernel, or between the hosts `on` of an inventory.
 
-    `probes`: number in each direction. `rate`: probes per second. Raw output goes to the folder `raw`.
+    `probes`: how many are sent in each direction. `rate`: how many per second. Raw output goes to the folder `raw`.
     """
     from tunnelmark.analyse.link import judge, path
     from tunnelmark.model.probe_plan import pace_of

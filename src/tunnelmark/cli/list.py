@@ -1,4 +1,4 @@
-"""`tunnelmark list`: what there is to choose from, with a line about each."""
+"""`tunnelmark list`: prints the VPNs, arms, workloads, profiles, topologies or studies that one can choose from."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Draws the live view of a run on a terminal, below the log: current trial, next trial, progress and ratios so far.
 
 It is drawn only when something has changed, and at most once a second. Nothing is drawn while a window is measured,
-since no figure of it counts the seconds. Messages (failures, voids, waits) are log lines above it, and stay when the
-run is over.
+since none of the view's figures changes in that time. Messages (failures, voids, waits) are log
+lines above it, and stay when the run is over.
 """
 
 from __future__ import annotations

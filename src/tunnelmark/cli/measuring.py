@@ -268,7 +268,7 @@ async def measure(
 
 
 def require(plan: Plan, context: RunContext, console: Console) -> None:
-    """Raise MissingPart if a part is missing that all arms need, or all VPNs, or the programs of all workloads.
+    """Raise MissingPart if no VPN or no workload has its programs, or if a part that all arms need is missing.
 
     Print a warning for each single arm that cannot take part, and for each workload that will fail.
     """

@@ -60,13 +60,16 @@ class VerifyReport:
 
 
 def require() -> None:
-    """Raise MissingPart without root, without pytest, or if the package is installed without the checkout's suite."""
+    """Raise MissingPart if the user is not root, or if pytest or the checkout with the contract suite is missing."""
     _suite()
     privileges.require("the contract suite makes labs")
 
 
 def verify(arms: Mapping[str, Requirement], console: Console, jobs: int, json_: bool) -> int:
-    """Run the contract suite on arms, `jobs` at once, print a table, and return the exit code."""
+    """Run the contract suite on arms, `jobs` at once, and print the results as a table, or as JSON if `json_`.
+
+    Return the exit code: 1 if an arm failed, else 0.
+    """
     suite, suites = _suite(), _Suites()
     with ThreadPoolExecutor(jobs) as pool:
         running = [pool.submit(_one, name, part, suite, suites) for name, part in arms.items()]

@@ -1,6 +1,6 @@
 """Names on the command line that the shell completes: VPNs, workloads, profiles, topologies, studies, results.
 
-A name is not checked here: the code that looks it up raises UnknownName with the nearest ones.
+A name is not checked here: the code that looks it up raises UnknownName with the nearest names.
 """
 
 from __future__ import annotations
@@ -47,10 +47,13 @@ class Name(click.ParamType[str]):
 
 
 class ResultsFolder(click.Path):
-    """An argument that is a results folder. The shell completes those below `results/`, newest first, or any folder."""
+    """An argument that is a results folder. The shell completes the folders in `results/`, or else any folder."""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Return the results folders whose path begins with `incomplete`, or else whose name does, or any folder."""
+        """Return the results folders, newest first, whose path begins with `incomplete`, or else those whose name does.
+
+        If there are none, the shell completes the path of any folder.
+        """
         from tunnelmark.record.results import JOURNAL
         from tunnelmark.record.several_runs import FILE
 

@@ -58,6 +58,6 @@ OPTIONS = tuple(
 
 
 def taken(given: dict[str, Any]) -> Names:
-    """Remove these options from a command's arguments, and return their names by axis, omitting unused axes."""
+    """Remove the values of `OPTIONS` from a command's arguments. Return the names by axis, without unused axes."""
     asked = {axis: given.pop(f"only_{axis}") for axis in AXES}
     return {axis: names for axis, names in asked.items() if names}

@@ -94,7 +94,7 @@ def power_(study: str, earlier: Path | None, sd: str | None, json_: bool) -> Non
 
 
 def described(study: Study, context: RunContext) -> PlanInfo:
-    """Describe a study as results record it, with the metrics of its workloads."""
+    """Return the description of one block of a study as results record it, with the metrics of its workloads."""
     one = order(replace(study, blocks=1))
     return describe.describe(
         one, context.drivers, context.workloads, lambda workload: context.watching(study.watch, workload)

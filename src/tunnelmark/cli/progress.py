@@ -77,7 +77,7 @@ def price(plan: Plan, context: RunContext) -> str:
 class RunProgress:
     """Follows a run, and sends its events to a view.
 
-    `effects`: the effects so far; the view may show them after each block.
+    `results`: the results folder, for the events. `effects`: the effects so far; a view may show them after each block.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class RunProgress:
         self._view.take(self._running)
 
     def phase(self, trial: Trial, name: str) -> None:
-        """Report the phase of the running trial, or between two trials that of the trial that is being prepared."""
+        """Report that a trial enters a phase, unless another trial is running (the next one is prepared meanwhile)."""
         running = self._running or self._event(trial, "begin")
         if running.trial == trial.id:
             self._view.take(replace(running, state="phase", phase=name))
@@ -165,7 +165,7 @@ class RunProgress:
         self._view.take(replace(self._plan(), added="void", block=trials[0].block, count=len(trials)))
 
     def longer(self, trials: Sequence[Trial]) -> None:
-        """Count and report the trials of blocks that the run adds by itself; the decision has printed the reason."""
+        """Count and report the trials of blocks that the run adds because there are not enough; `Growth` prints why."""
         self._trials += trials
         self._blocks = max(self._blocks, *(trial.block for trial in trials))
         self._view.take(replace(self._plan(), added="more", block=trials[0].block, count=len(trials)))

@@ -28,7 +28,7 @@ class PlanEvent:
 
     `added`: why blocks are added: "void" (trials stayed void) or "more" (the study needs more blocks); "" at the begin.
     `block`: the first added block. `count`: the number of added trials. `done`: trials that need no other attempt.
-    `seconds`: the planned duration of the other trials' traffic. `besides`: seconds that each takes in addition.
+    `seconds`: the planned duration of the other trials' traffic. `besides`: seconds that each takes besides traffic.
     """
 
     study: str
@@ -161,8 +161,9 @@ def read(text: str) -> ProgressEvent:
 class TimeLeft:
     """Estimates how many seconds a run still takes, by this process's clock, also if a guest runs the trials.
 
-    The estimate is the planned traffic, and for each trial the mean time that trials took besides their traffic,
-    counted from the end of the trial before. Waits do not count. The plan's estimate of that time weighs as two trials.
+    The estimate is the planned traffic of the trials that remain, and for each of them the mean time that a trial took
+    besides its traffic, counted from the end of the trial before. Waits do not count. The plan's estimate of that mean
+    has the weight of two trials.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

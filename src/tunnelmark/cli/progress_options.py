@@ -37,7 +37,7 @@ def options(command: _Command) -> _Command:
 def console(*, quiet: bool, progress: ProgressStyle, json: bool) -> Console:
     """Return the console for text for people: silent if `quiet`, stderr if stdout carries JSON, else stdout.
 
-    UsageError if both kinds of JSON would go to stdout.
+    UsageError if both `--json` and `--progress json` are given, which would write to stdout.
     """
     if json and progress == "json":
         raise UsageError(

@@ -63,7 +63,7 @@ class ProgressView:
 
 
 class JsonView(ProgressView):
-    """Writes each event at once as a line of JSON. `time`: seconds in Unix time; `left`: seconds that remain."""
+    """Writes each event at once as a line of JSON, with the time (Unix); plans and trials have the seconds `left`."""
 
     wants_ratios = True
 
@@ -110,7 +110,7 @@ class GuestLines:
 
 
 class LineView(ProgressView):
-    """Prints a line for each ended trial, each block with void trials or added for them, and each wait for calm."""
+    """Prints a line for each ended trial, block with void trials, block that is added for these, and wait for calm."""
 
     every_trial = True
     """Whether trials with the outcome "ok" get a line, too."""

@@ -1,4 +1,4 @@
-"""Uses a lab on other hosts (`--backend ssh`): its hosts, their environments, and what is recorded of them."""
+"""Makes labs on other hosts (`--backend ssh`), and compares the hosts' environments before they are recorded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def labs(on: Inventory | None, *, node_cores: int = 1) -> SshLabs | LabClient:
 def alone(
     on: Inventory | None, console: Console, what: str, results: Path | None = None, seconds: float | None = None
 ) -> AbstractContextManager[measurement_lock.HeldLock | None]:
-    """Hold the lock as `measurement_lock.alone` does. On other hosts, their relays hold it, and the value is None."""
+    """Hold the measurement lock (see `measurement_lock.alone`); with `on` do nothing: the hosts' relays hold theirs."""
     return nullcontext() if on is not None else measurement_lock.alone(console, what, results, seconds)
 
 
@@ -45,7 +45,8 @@ def of_results(folder: Path) -> Inventory | None:
 async def alike(labs: SshLabs, study: Study) -> dict[str, dict[str, Any]]:
     """Return the environment in which each host would measure a study, by the host's name.
 
-    Each host also makes the files that the workloads need. LabError if a host lacks a part, or the nodes' hosts differ.
+    Each host also makes the files that the workloads need. LabError if a host lacks a part, or if the nodes'
+    hosts differ in their programs.
     """
     found = await labs.facts(asdict(task_of(study, None)))
     nodes = [host.name for host in labs.inventory.nodes]

@@ -92,7 +92,7 @@ def report(
 
 
 def analysis(*folders: Path) -> str:
-    """Return the analysis of a results folder as JSON; a list for several folders (there is one for each kernel)."""
+    """Return the analysis of a results folder as JSON. For several folders (one for each kernel) it is a list."""
     from tunnelmark import analyse
     from tunnelmark.record import store
     from tunnelmark.report import json_export

@@ -1,8 +1,9 @@
 """Serves the reports of a folder of runs to a browser on this machine, also while a study is being measured.
 
-It listens on the loopback address and answers only requests for that name (another site's page could otherwise send a
-browser here by a name of its own that resolves to it). Pages are made at the lowest priority, and those of a running
-study only after each block, because making a page takes a second or two of a core that trials also use.
+It listens on the loopback address, and answers a request only if its Host header names this address or localhost.
+(Another site's page could otherwise send a browser here by a name of its own that resolves to this address.) Pages
+are made at the lowest priority, and those of a running study only after each block, because making a page takes a
+second or two of a core that trials also use.
 """
 
 from __future__ import annotations
@@ -36,9 +37,11 @@ _PAGES = ("", "report.html")
 
 @dataclass
 class Served:
-    """One run. `read`: its results, with their journal's time and size. `page`: its last page, made of `made_of`.
+    """One run whose report is served.
 
-    `made_of`: the number of the last block, and the number of attempts if the run had finished, else -1.
+    `page`: its report as HTML; "" until it is first asked for. `made_of`: from which results the page was made: the
+    number of the last block, and the number of attempts if the run had finished, else -1. `read`: the results as they
+    were last read, after the journal's time and size at that moment; None before.
     """
 
     folder: Path
@@ -48,7 +51,7 @@ class Served:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def render(self) -> tuple[str, bool]:
-        """Return the page, and whether the run goes on. The page is made again if a block has ended since."""
+        """Return the page, and whether the run goes on. It is made again if a block has begun or the run has ended."""
         with self.lock:
             found = self._load()
             done = max((row.block for row in found.trials), default=0)
@@ -102,7 +105,10 @@ class Served:
 
 
 class ReportServer(ThreadingHTTPServer):
-    """The server. `url`: its address for a browser. `port` 0: any free port. UsageError if the port is taken."""
+    """Serves the reports of the runs in `sources` (folders). `url`: its address for a browser. `port` 0: any free port.
+
+    UsageError if the port cannot be used, or if `sources` hold no results.
+    """
 
     daemon_threads = True
 

@@ -1,4 +1,4 @@
-"""The commands `run` and `compare`: plan, lab, trials, record, analysis, report, in this order."""
+"""The commands `run` and `compare`: they plan a study, run and record its trials in labs, analyse and report them."""
 
 from __future__ import annotations
 

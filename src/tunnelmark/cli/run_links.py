@@ -1,4 +1,4 @@
-"""Checks the links of a run: that what carries them is installed, and by looks before, during and after the trials.
+"""Checks that a run's links can be made here, and by looks before, during and after the trials that they are right.
 
 A look measures a bare link once, and compares it with its profile.
 """
@@ -36,7 +36,7 @@ LOOKS = 3
 """The most looks at a link in each check; the check ends earlier if one finds the link inside its tolerance."""
 
 LATER = 3
-"""The most further looks in a run, at the ends of blocks, at a link that is not verified."""
+"""The most further looks at a link that is not verified. They are made at the ends of blocks."""
 
 PAUSE = 3.0
 """Seconds before the second look; the third waits twice as long."""
@@ -125,7 +125,7 @@ class RunLinks:
         return self._outside.get((trial.profile.name, self._shown_by(trial.topology).name))
 
     async def again(self, trial: Trial) -> None:
-        """Look once more at the trial's link if it is not verified, at most `LATER` times in a run."""
+        """Look again at the trial's link if it is not verified, up to `LATER` times in a run; never if `looks` is 1."""
         topology = self._shown_by(trial.topology)
         key = trial.profile.name, topology.name
         if key in self._outside and self._later.get(key, 0) < LATER * (self._looks > 1):
@@ -137,14 +137,14 @@ class RunLinks:
     async def halfway(self) -> None:
         """Look at each link in the middle of the run.
 
-        If the machine turns out to have changed at the end, it had changed for some trials already.
+        Without it, a change of the machine would be seen only at the end, when it may have affected many trials.
         """
         await self.verify("during")
 
     async def verify(self, when: When) -> None:
-        """Look at each profile on each topology that has trials, and again if a look is outside.
+        """Look at the link of each profile and topology that has trials, up to `looks` times until it is verified.
 
-        A link that stays outside is reported at once.
+        A link that no look verifies is reported at once.
         """
         self._rounds[when] += 1
         shown = ((profile, self._shown_by(topology)) for _, profile, topology, _ in self._plan.study.cells())

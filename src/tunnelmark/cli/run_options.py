@@ -92,7 +92,7 @@ class RunOptions:
         return progress_options.view(console, quiet=self.quiet, progress=self.progress)
 
     def of(self, study: Study) -> Study:
-        """Return the study, with stacks and without repetition as the options ask; `watched` must be applied before."""
+        """Return the study, with stacks added and repetition removed as the options ask; apply `watched` before."""
         study = collector_options.with_stacks(study, self.profile_stacks)
         return study if self.repeat else study.unrepeated
 

@@ -28,7 +28,7 @@ from tunnelmark.record.results import INPUTS
 from tunnelmark.units import clock
 
 BUSY = 0.5
-"""A worker is left out if other work takes more cores when it joins; not on counted time or with `--no-wait`."""
+"""A worker is left out if more cores do other work when it joins; not on counted time or with `--no-wait`."""
 
 STEAL = 0.1
 """A worker is left out, as for `BUSY`, if its hypervisor takes away more than this share of its cores."""
@@ -36,7 +36,7 @@ STEAL = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """How blocks are measured. `wait`: only on workers with little other work. `measure`: measure the machines, too."""
+    """How blocks are measured. `wait`: only by workers with little other work. `measure`: measure the machines, too."""
 
     wait: bool = True
     measure: bool = True
@@ -70,7 +70,7 @@ def begin(study: Study, folder: Path, where: BlockTarget, kernels: Sequence[str]
 
 
 def go_on(folder: Path, where: BlockTarget, console: Console, ways: Ways) -> None:
-    """Measure the missing blocks of a folder, on the same or on other machines."""
+    """Measure the blocks that a folder from `begin` still lacks, on the same or on other machines."""
     study = _begun(folder)
     with GatheredRuns(folder) as gathered:
         _gather(study, gathered, folder, where, tuple(gathered.asked["kernels"]), console, ways)

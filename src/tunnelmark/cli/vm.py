@@ -38,7 +38,7 @@ PROFILE = "fast-ethernet"
 """The profile of `compare` in a virtual machine if none is named: an emulated processor cannot fill a faster link."""
 
 NO_KVM = "TUNNELMARK_NO_KVM"
-"""Environment variable: guests are emulated, with a clock that counts instructions, even if KVM works."""
+"""Environment variable; if it is set, guests are emulated, with a clock that counts instructions, even if KVM works."""
 
 _MEMORY = 2048  # MiB: files that are read stay in memory, and half of it may hold raw output
 _BOOT = 600.0  # seconds; 8 on a quiet machine, minutes where other work takes the cores
@@ -84,7 +84,7 @@ def of_results(folder: Path) -> tuple[str, ...]:
 
 
 def places(folder: Path, kernels: Sequence[str]) -> Mapping[Path, str]:
-    """Return the kernels by results folder: `folder` itself, or for several kernels a subfolder of it for each."""
+    """Return results folder -> kernel: `folder` itself for a single kernel, else a subfolder of it for each kernel."""
     return {folder / f"linux-{release}": release for release in kernels} if len(kernels) > 1 else {folder: kernels[0]}
 
 
@@ -98,7 +98,7 @@ def study(
     resuming: bool,
     only: int | None = None,
 ) -> None:
-    """Carry out a study in a guest with the kernel `release`, or `only` one block of it; results go to the folder.
+    """Carry out a study, or only its block number `only`, in a guest with the kernel `release`. Results go to `folder`.
 
     The view gets the guest's events when they happen, so it reckons the time left by this machine's clock.
     """
@@ -129,7 +129,11 @@ def study(
 def check_link(
     request: Mapping[str, Any], inputs: Mapping[str, str], folder: Path, release: str, console: Console
 ) -> tuple[LinkCheck, dict[str, Any]]:
-    """Check a link in a guest with the kernel `release`. Return check and guest's facts; raw output: `folder`."""
+    """Check a link in a guest with the kernel `release`. Return the check, and facts about the guest (see `words`).
+
+    `request`: the arguments of `check-link`. `inputs`: the texts of the profile's and topology's files, by path. Raw
+    output goes to `folder`.
+    """
 
     def files(place: Path) -> None:
         write_inputs(inputs, place / "inputs")

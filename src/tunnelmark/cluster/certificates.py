@@ -58,7 +58,7 @@ def make(folder: Path, days: int = DAYS) -> None:
 
 
 def security(folder: Path) -> Security:
-    """Return Dask's settings for connections whose two ends both need a certificate.
+    """Return Dask's TLS settings with the files in `folder`; both ends of a connection then need a certificate.
 
     UsageError if a file is missing.
     """

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def here(count: int) -> Iterator[tuple[str, Security]]:
-    """Run a cluster of `count` workers on this machine; give its address, and TLS settings with temporary keys."""
+    """Run a scheduler and `count` workers on this machine while the block lasts.
+
+    Yield the scheduler's address, and the TLS settings to connect to it, with temporary keys.
+    """
     dispatch.require()
     import dask
     from distributed import LocalCluster

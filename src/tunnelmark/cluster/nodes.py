@@ -134,7 +134,7 @@ def place(text: str, port: int | None = None) -> tuple[str, int]:
 def addressed(address: str, *, keys: bool) -> str:
     """Return a scheduler's address with its protocol.
 
-    UsageError if it is none, or `tcp` with keys, or `tls` without keys.
+    UsageError if the text is not an address, or if it names `tcp` with keys, or `tls` without keys.
     """
     protocol, _, rest = address.rpartition("://")
     place(rest, PORT)

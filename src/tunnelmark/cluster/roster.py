@@ -26,9 +26,9 @@ class _LeftOut:
 
 
 class Roster:
-    """The workers of a scheduler by address: `seen` has all, with their number of threads; `fit` the fit ones, with
-    facts.
+    """The workers of a scheduler.
 
+    `seen`: by address, the number of threads of each worker. `fit`: by address, the facts of those that may measure.
     `again`: seconds after which a worker that was left out is asked again.
     """
 
@@ -39,7 +39,7 @@ class Roster:
         self._left_out: dict[str, _LeftOut] = {}
 
     def look(self, now: Mapping[str, int]) -> None:
-        """Set the workers that are there now, with their threads; all others are forgotten."""
+        """Set the workers that are there now (address -> number of threads); all others are forgotten."""
         self.seen = now
         self.fit = {address: found for address, found in self.fit.items() if address in now}
         self._left_out = {address: left for address, left in self._left_out.items() if address in now}
@@ -66,7 +66,7 @@ class Roster:
         self._left_out[address] = _LeftOut(time.monotonic(), why, found or self.fit.pop(address, None))
 
     def any_hope(self, asked: Collection[str]) -> bool:
-        """Return whether a worker is fit, or one has yet to answer (it is in `asked`) that was not left out before."""
+        """Return whether a worker is fit, or may be: it has yet to answer (`asked`), and was not left out before."""
         return bool(self.fit or set(asked) - self._left_out.keys())
 
     def reasons(self) -> list[str]:

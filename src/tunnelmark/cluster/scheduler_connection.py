@@ -50,7 +50,7 @@ class SchedulerLost(Exception):
 
 @asynccontextmanager
 async def connected(way: Way) -> AsyncIterator[Client]:
-    """Open a connection to the scheduler for the block; SchedulerLost if that fails. The block's own errors pass."""
+    """Yield a connection to the scheduler; SchedulerLost if it cannot be made. Errors of the `with` block pass."""
     from distributed import Client
 
     with _asking():

@@ -37,7 +37,11 @@ _OPTIONS = ("-T", *BATCH, "-o", "ExitOnForwardFailure=yes", *ALIVE)
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A line of a file of hosts: ssh(1)'s arguments, the destination last; the words that start tunnelmark there."""
+    """A host on which a worker is started, from one line of a file of hosts.
+
+    `ssh`: the arguments of ssh(1), of which the last one is the destination. `command`: the words that start tunnelmark
+    on the host.
+    """
 
     ssh: tuple[str, ...]
     command: tuple[str, ...] = ("tunnelmark",)

@@ -128,7 +128,7 @@ def differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
 def machine_of(environment: Mapping[str, Any]) -> str:
     """Return a short hash (12 hex digits) that identifies one machine in one boot.
 
-    A virtual machine whose clock counts instructions is the same one on every host.
+    All virtual machines whose clock counts instructions count as one machine, on whichever host they run.
     """
     look = environment.get(KEY) or {}
     counted = ((environment.get("guest") or {}).get("hardware") or {}).get("virtual_clock")

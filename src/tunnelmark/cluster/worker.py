@@ -39,9 +39,10 @@ def stop() -> None:
 
 
 def listening(line: Sequence[str], files: Sequence[int] = ()) -> subprocess.CompletedProcess[str]:
-    """Run a process that ends when its input ends; return its exit code and output.
+    """Run the command `line`, a process that ends when its input ends; return its exit code and output.
 
-    Its input ends when this worker ends, or when the scheduler no longer wants the result.
+    It inherits the file descriptors `files`. Its input ends when this worker ends, or when the scheduler no longer
+    wants the result.
     """
     wanted = _wanted()
     theirs, ours = os.pipe2(os.O_CLOEXEC)
@@ -105,7 +106,7 @@ def measure(task: BlockTask, name: str) -> BlockDone:
 
 
 def facts(task: BlockTask, name: str) -> WorkerFacts:
-    """Return this worker's facts. Raises the error that says what the worker lacks for the study."""
+    """Return this worker's facts. Raises an error, such as MissingPart, if it cannot measure the study."""
     with _Shared(task) as shared:
         shared.carry_out()
         environment = _placed(json.loads((shared.folder / FACTS).read_text()))

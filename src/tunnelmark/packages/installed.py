@@ -29,7 +29,7 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 
 def changed(recipe: Recipe, folder: Path) -> str:
-    """Return in words how an installed recipe differs from its record or its recipe; "" if it does not."""
+    """Return in words how installed programs differ from their record or the recipe; "" if they do not."""
     record = read(folder)
     if record is None:
         return "it has no record"
@@ -47,7 +47,8 @@ def changed(recipe: Recipe, folder: Path) -> str:
 def paths(recipe: Recipe, folder: Path) -> dict[str, Path]:
     """Return the path of each program of an installed recipe: in its folder, or where Debian has installed it.
 
-    A Python package's compiled parts and our script are programs too: what starts them is a line of shell.
+    For a Python package, our script and the compiled modules count as programs, too, because the program itself is only
+    a shell script that starts them. A program that Debian has not installed gets a path that does not exist.
     """
     if not recipe.packages:
         inside = {program: folder / "bin" / program for program in recipe.programs}
@@ -81,7 +82,7 @@ def write(recipe: Recipe, folder: Path, *, version: str, seconds: float, toolcha
 
 
 def place(built: Path, target: Path) -> None:
-    """Put a built folder where it is used, in one step. Old programs that still run are kept until they end.
+    """Put a built folder where it is used, in one step. Programs of an older one that run now can go on.
 
     The folder is first copied next to its target, because the two may be on different file systems.
     """

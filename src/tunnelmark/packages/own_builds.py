@@ -62,7 +62,7 @@ def own_programs(
     """Return the programs that `--old` or `--new` names for a VPN (`part`), ready to be run.
 
     `named`: one path, recipe or `git:REV`, or several NAME=PATH. Without `make` nothing is built or copied, and only
-    what is named is checked. UsageError or MissingPart if it cannot be used.
+    what is named is checked. UsageError or MissingPart if what is named cannot be used.
     """
     if len(named) == 1 and named[0].startswith(GIT):
         return _of_revision(named[0].removeprefix(GIT), part, source, make=make)
@@ -74,7 +74,7 @@ def own_programs(
 
 
 def keep(program: Path, name: str) -> Path:
-    """Copy a program into the cache, under its hash and that name, and return the copy.
+    """Copy a program into the cache, under its hash and that name, and return the path of the copy.
 
     Copies that were not used for a month are removed.
     """

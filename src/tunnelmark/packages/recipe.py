@@ -1,4 +1,4 @@
-"""Reads recipes: which version of a VPN is installed, from which registry, and what that takes.
+"""Reads recipes: which version of a VPN is installed, from which registry, and how long that takes.
 
 A recipe is a file `NAME.toml` in `data/recipes/` or in the `recipes/` of a folder in TUNNELMARK_PATH. Some recipes have
 a folder NAME next to the file: with a Go module and its checksums, locked Python requirements, or a script.
@@ -40,7 +40,7 @@ _EXACT = r"^v?[0-9]+(\.[0-9]+)*([.+-][0-9A-Za-z.+-]+)?$"
 
 
 class RecipeTable(TomlTable):
-    """The table `[recipe]`: what is installed; `takes` and `memory` are what that needs on two cores."""
+    """The table `[recipe]`: what is installed, and which time (`takes`) and memory that needs on two cores."""
 
     title: str = Field(description="one line of text for people", min_length=1)
     homepage: str = Field(description="an address that begins with https://", pattern=r"^https://")
@@ -52,7 +52,7 @@ class RecipeTable(TomlTable):
 
 
 class GoTable(TomlTable):
-    """A table `[[go]]`: a module of ours in `module` that pins what is built, and the packages behind the programs."""
+    """A table `[[go]]`: the Go package of each program. Our own Go module in the folder `module` pins the versions."""
 
     module: str = Field(default=".", description="a folder in the recipe's own that has go.mod and go.sum")
     programs: dict[_Program, str] = Field(min_length=1, description='programs and packages, such as {a = "host/a"}')
@@ -61,7 +61,7 @@ class GoTable(TomlTable):
 
 
 class CrateTable(TomlTable):
-    """A table `[[crate]]`: it is built with the crate's own lock file; `sha256` is the hash of the crate's archive."""
+    """A table `[[crate]]`: a crate that is built with its own lock file; `sha256` is the hash of its archive."""
 
     name: NameField = Field(description="the crate's name")
     version: str = Field(pattern=_EXACT, description="the exact version, such as '2.3.0'")
@@ -86,7 +86,7 @@ class DebianTable(TomlTable):
 
 
 class MakersTable(TomlTable):
-    """The table `[makers]`: no registry carries it; the user puts its programs on PATH or names them with --bin."""
+    """The table `[makers]`: no registry carries the VPN; the user puts programs on PATH or names them with --bin."""
 
     where: str = Field(description="where its makers publish it, an address", pattern=r"^https://")
 
@@ -108,7 +108,7 @@ _REQUIRED = re.compile(r"^(?:require\s+|\t)(\S+) (v\S+)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A checked recipe; `folder` is the one next to the file, which some recipes have."""
+    """A checked recipe. `folder`: the folder of its further files, next to the recipe's file; it need not exist."""
 
     name: str
     file: RecipeFile
@@ -139,9 +139,9 @@ class Recipe:
         return tuple(self.file.debian.packages) if self.file.debian else ()
 
     def versions(self) -> Mapping[str, str]:
-        """Return the version of each program that the recipe's Go modules pin.
+        """Return the versions that the recipe's Go modules pin, by program; {} without Go modules.
 
-        Programs of one recipe may differ in it.
+        Programs of one recipe may have different versions.
         """
         found: dict[str, str] = {}
         for table in self.file.go:

@@ -31,7 +31,7 @@ class RecipeStatus:
 
 
 def standing(recipe: Recipe) -> RecipeStatus:
-    """Return whether a recipe's programs are installed: in its folder, on PATH, or at the paths that `--bin` names."""
+    """Return a recipe's status: ready if its programs are in its folder, on PATH, or where `--bin` names them."""
     folder = programs.recipe_folder(recipe.name)
     if recipe.built and not (differs := installed.changed(recipe, folder)):
         return RecipeStatus("ready", recipe.about.version)
@@ -49,7 +49,7 @@ def standing(recipe: Recipe) -> RecipeStatus:
 
 
 def recipe_for(part: Requirement) -> Recipe | None:
-    """Return the recipe for an arm's programs: the one that it names, or one of Debian packages.
+    """Return the recipe that the requirement names, or else one whose Debian packages and programs it needs.
 
     None if there is none.
     """

@@ -38,7 +38,7 @@ def obstacle(recipe: Recipe) -> tuple[str, str]:
 def lacking(recipe: Recipe) -> tuple[str, ...]:
     """Return the Debian packages that a build needs and that are not installed; apt can install them first.
 
-    Libraries can only be looked for where dpkg is; elsewhere the build itself will say so.
+    Without dpkg, missing libraries are not found here, and the build fails.
     """
     libraries = [name for table in recipe.file.crate for name in table.packages] if _has("dpkg-query") else []
     there = debian.versions(libraries) if libraries else {}
@@ -47,7 +47,7 @@ def lacking(recipe: Recipe) -> tuple[str, ...]:
 
 
 def toolchain(recipe: Recipe) -> str:
-    """Return the tool that builds a recipe here, with its version, for the record: `go 1.26.8`.
+    """Return the tools that build a recipe here, with their versions, for its record: `go 1.26.8`.
 
     "" if nothing is built.
     """

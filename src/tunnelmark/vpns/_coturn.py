@@ -42,8 +42,8 @@ def endpoints(host: MeshNode) -> tuple[str, str]:
 def config(host: MeshNode, user: TurnUser | None = None) -> File:
     """Return the server's configuration file, turnserver.conf(5).
 
-    The server listens only on the node's underlay address, without TLS, DTLS and its command line. Without a user it
-    serves STUN only.
+    The server listens only on the node's underlay address, with TLS, DTLS and its command-line interface off. Without
+    a user it serves STUN only.
     """
     lines = [
         f"listening-ip={host.underlay}",
@@ -64,5 +64,5 @@ def config(host: MeshNode, user: TurnUser | None = None) -> File:
 
 
 def daemon(host: MeshNode) -> Daemon:
-    """Return the server's daemon, which reads the file of `config`; it listens on `PORT` last, so it is ready then."""
+    """Return the server's daemon, which reads the file of `config`. It is ready when it listens on `PORT`, its last."""
     return host.daemon("coturn", PROGRAM, "-c", host.path("turnserver.conf"), ready=UdpPort(PORT))

@@ -28,7 +28,7 @@ It is the same without a cipher, so that the two anchors differ in the cipher al
 
 
 class AnchorOptions(Options):
-    """`cipher` encrypts the packets, if any. `receive_buffer`: the socket's, in bytes; None is the kernel's default."""
+    """`cipher` encrypts the packets. `receive_buffer`: the socket's, in bytes; None leaves the kernel's default."""
 
     cipher: Literal["none", "chacha20-poly1305"] = "none"
     receive_buffer: int | None = Field(default=None, ge=1, le=1 << 30)
@@ -60,7 +60,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: AnchorOptions) -> Deployment:
-    """Return the deployment: every node has the address of every other, and each direction of each pair its own key."""
+    """Return the deployment: every node knows every other's address; each direction of each pair has its own key."""
     names = [host.name for host in mesh.hosts]
     keys = {pair: secrets.token_hex(32) for pair in permutations(names, 2)}
     return Deployment(

@@ -24,7 +24,7 @@ OVERLAY = "10.60.0.0/24"  # the overlay's IPv4 prefix wherever a VPN lets us cho
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """The overlay on a node: its interface and its address; if that is None, the run reads it from the interface."""
+    """The overlay on a node: its interface and its address. If the address is None, the run reads it there."""
 
     interface: str
     address: IPv4Address | IPv6Address | None = None
@@ -115,7 +115,7 @@ class Mesh:
 
     @property
     def relay(self) -> MeshNode:
-        """The node that runs the relay: the second of three or more nodes; the hub of two nodes, or if `hub_relays`."""
+        """The node that runs the relay: the second of three or more; the hub if there are two, or with `hub_relays`."""
         return self.hosts[1] if len(self.hosts) > 2 and not self.hub_relays else self.hub
 
     def overlays(self, interface: str, *, own_addresses: bool = False) -> dict[str, Overlay]:
@@ -184,7 +184,7 @@ class Deployment:
     """True if all traffic between two nodes goes through `mesh.relay`; the contract suite checks that on the link."""
 
     arrives_from: Mapping[str, IPv4Address | IPv6Address] = field(default_factory=dict)
-    """By node: the underlay address from which the other end's packets arrive, if it is another node's (a cascade)."""
+    """By node: from which underlay address packets of the other end arrive, if it is a third node's (in a cascade)."""
 
     recovery_time: float = 0.0
     """Seconds to add to `Driver.recovery_time` for this arm alone."""
@@ -245,13 +245,13 @@ class Driver(Generic[OptionsT]):
     """Seconds until nodes usually answer each other, if more than a few. A run starts the VPN earlier by that time."""
 
     convergence_time: float = 0.0
-    """Seconds that the VPN usually needs after that to converge (`Deployment.converged`)."""
+    """Seconds from the nodes' first answers until the VPN has usually converged (see `Deployment.converged`)."""
 
     startup_per_node: float = 0.0
     """Seconds to add to `startup_time` for each node beyond three, if nodes are admitted one after the other."""
 
     recovery_time: float = 0.0
-    """Seconds for which other nodes may ignore a node that crashed and came back; 0 if only a few."""
+    """Seconds for which other nodes may ignore a node that crashed and came back; 0 if it is only a few seconds."""
 
     known_restart_bug: str = ""
     """A known upstream bug that can keep nodes from finding their hub again after it restarts; "" if none is known."""

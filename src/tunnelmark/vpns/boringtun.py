@@ -16,7 +16,11 @@ class BoringTunOptions(_wg.WgOptions):
 
 
 def deploy(mesh: Mesh, options: BoringTunOptions) -> Deployment:
-    """Return a full mesh (see `_wg`). The MTU is 1500 bytes unless set, so a full packet needs two on the link."""
+    """Return a full mesh: every node is a peer of every other.
+
+    The overlay's MTU is 1500 bytes unless an option sets it, so a full packet travels as two fragments on a link with
+    an MTU of 1500.
+    """
     threads = () if options.threads is None else ("--threads", str(options.threads))
 
     def daemon(host: MeshNode) -> Daemon:

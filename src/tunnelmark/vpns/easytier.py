@@ -1,7 +1,7 @@
 """EasyTier: a peer-to-peer mesh over UDP, TCP, WireGuard or QUIC, or through a relay.
 
-Behind address translation a node asks a STUN server on the hub how it is mapped, instead of its default ones on the
-Internet.
+Behind address translation a node asks a STUN server on the hub how its address is mapped, instead of EasyTier's usual
+servers on the Internet.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PORTS = {"tcp": PORT, "udp": PORT, "wg": PORT + 1, "quic": PORT + 2}
 
 
 class EasyTierOptions(Options):
-    """`transport` carries the packets between peers. `relay` forbids direct paths, so a relay forwards all."""
+    """`transport` carries the packets between peers. `relay` forbids direct paths, so a relay forwards all packets."""
 
     transport: Literal["udp", "tcp", "wg", "quic"] = "udp"
     relay: bool = False
@@ -61,7 +61,7 @@ def deploy(mesh: Mesh, options: EasyTierOptions) -> Deployment:
     """Return the deployment: the spokes start once the hub (with `relay`: the relay) listens, and find each other
     through it.
 
-    Packets between two spokes go through the hub until these have found a direct path, about 6 s later.
+    Packets between two spokes go through the hub until the two have found a direct path, about 6 s later.
     """
     secret = secrets.token_urlsafe(24)
     middle = mesh.relay if options.relay else mesh.hub

@@ -18,7 +18,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """Return the deployment: all nodes start at the same time, and no node gets the address of another one."""
+    """Return the deployment: all nodes start at the same time; no configuration holds the address of another node."""
     return Deployment(
         overlays=mesh.overlays(INTERFACE),
         staging=(("sh", "-c", "umask 077; edgevpn -g > edgevpn.yaml"),),

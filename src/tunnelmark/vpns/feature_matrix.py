@@ -1,8 +1,8 @@
 """The feature matrix: its criteria, and a row for each VPN, with a source and a date in every cell.
 
 A row comes from a file of facts (`data/matrix/NAME.toml`, also for VPNs without a driver) and from what the lab
-measured. The criteria are those by which the two studies with a matrix chose and compared: Kjorveziroski et al. 2024,
-section 3.1, and the comparison of ten mesh VPNs on transport, crypto and routing. Pure.
+measured. The criteria are from two studies that compared VPNs by such a matrix: Kjorveziroski et al. 2024, section
+3.1, and the comparison of ten mesh VPNs on transport, crypto and routing. Pure.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """Return the deployment: the hub starts before the spokes, which look for it; addresses follow from keys."""
+    """Return the deployment: the hub starts before the spokes, which look for it. Overlay addresses come from keys."""
     keys = {host.name: Ed25519PrivateKey.generate() for host in mesh.hosts}
     return Deployment(
         overlays=mesh.overlays(INTERFACE, own_addresses=True),

@@ -61,8 +61,8 @@ def _join(spoke: MeshNode) -> Command:
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """Return the deployment: the server starts; all spokes redeem their invitations; one after the other learns its
-    peers.
+    """Return the deployment: the server starts, all spokes redeem their invitations, and then learn of their peers one
+    after the other.
 
     If two learned of each other at the same moment, both would begin a handshake, and WireGuard repeats it after 5 s.
     wireguard-go is started here, and not by innernet, so that it ends and is restarted like any daemon.

@@ -17,7 +17,7 @@ VERSION_PATTERN = r"Version: v?(\S+)"
 
 
 class NebulaOptions(Options):
-    """`build` names another version than the packaged one.
+    """`build`: a version of Nebula; None is that of Debian's package.
 
     `relay`: nodes reach each other only through the relay's node.
     `punch`: punches holes through address translation (it is off as shipped; the makers' example turns it on).

@@ -66,7 +66,7 @@ FORCED = {
     "relay": {"NB_FORCE_RELAY": "true"},  # client/internal/peer/conn.go
     "turn": {"NB_ICE_FORCE_RELAY_CONN": "true"},  # client/internal/peer/ice/env.go
 }
-"""The environment variables that keep a client to a path."""
+"""By `NetBirdOptions.path`: the environment variables that make a client use that path."""
 
 
 def _text(raw: bytes) -> str:

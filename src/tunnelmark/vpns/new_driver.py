@@ -12,7 +12,7 @@ _MODULES = ("base", "feature_matrix", "new_driver")  # names of this package tha
 _TEMPLATES = {"wireguard-go": "template.py.txt", "openvpn": "template_hub.py.txt"}
 
 Like = Literal["wireguard-go", "openvpn"]
-"""The templates by the VPN that each starts from: a full mesh set up by commands, or clients of one server."""
+"""The VPN whose driver a template resembles: a full mesh that commands set up, or clients of one server."""
 
 _ASKED: tuple[FeatureGroup, ...] = ("choosing", "design")
 _HOW = {"choosing": "yes, partly or no: the detail", "design": "in a few words"}

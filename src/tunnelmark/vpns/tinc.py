@@ -22,7 +22,7 @@ DIRECT = r"^ (\w+) at (?!MYSELF).* nexthop \1 via"
 
 
 class TincOptions(Options):
-    """`path` of the data. None: as shipped (UDP, direct); `tcp`: TCPOnly; `indirect`: IndirectData, over the relay."""
+    """`path` of the data. None: direct by UDP, as shipped. `tcp`: TCP (TCPOnly). `indirect`: over the relay."""
 
     path: Literal["tcp", "indirect"] | None = None
 

@@ -15,7 +15,7 @@ def _interface(host: MeshNode) -> Command:
 
 
 def deploy(mesh: Mesh, options: _wg.WgOptions) -> Deployment:
-    """Return a full mesh (see `_wg`)."""
+    """Return a full mesh: every node is a peer of every other, and interfaces go up when all have their keys."""
     return _wg.full_mesh(mesh, _interface, options.mtu)
 
 

@@ -12,7 +12,7 @@ _YEARS = ("2022", "2023", "2026")
 
 
 class WireGuardOptions(_wg.WgOptions):
-    """`build`: its year (2022: before vectored I/O; 2023: with TSO and GRO; 2026: the newest); None is Debian's."""
+    """`build`: by its year (2022: before vectored I/O; 2023: with TSO and GRO; 2026: the newest); None is Debian's."""
 
     build: Literal["2022", "2023", "2026"] | None = None
 
@@ -22,7 +22,7 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: WireGuardOptions) -> Deployment:
-    """Return a full mesh (see `_wg`)."""
+    """Return a full mesh: every node is a peer of every other, and interfaces go up when all have their keys."""
     return _wg.full_mesh(mesh, _daemon, options.mtu)
 
 

@@ -17,7 +17,7 @@ PORT = 9001
 
 
 class YggdrasilOptions(Options):
-    """`build` names another version than the packaged one. `transport` carries the peerings; QUIC needs 0.5."""
+    """`build`: a version; None is Debian's. `transport` carries the packets between peers; `quic` needs build 0.5."""
 
     build: Literal["0.5"] | None = None
     transport: Literal["tcp", "tls", "quic"] = "tcp"

@@ -157,7 +157,7 @@ def raise_if_failed(outputs: Mapping[str, str]) -> None:
 
 
 def read(outputs: Mapping[str, str], name: str, report: type[ReportT]) -> ReportT:
-    """Return what one side printed, parsed as `report`. Raises OutputUnreadable if it has another form."""
+    """Return the JSON that the program `name` printed, parsed as `report`. OutputUnreadable if it has another form."""
     text = outputs.get(name, "")
     if not text.strip():
         raise OutputUnreadable(f"iperf3's {name} printed nothing", hint="see its stderr in the raw output")

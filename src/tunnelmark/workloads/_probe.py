@@ -66,7 +66,7 @@ ProbeSize = Annotated[int, AfterValidator(_fits)]
 
 
 def server(ends: Endpoints) -> Program:
-    """Return the receiving end, a program that runs until the client has ended."""
+    """Return the program of the receiving end, on the target. It runs until the client has ended."""
     return Program(
         name=SERVER,
         node=ends.target,
@@ -77,7 +77,7 @@ def server(ends: Endpoints) -> Program:
 
 
 def client(ends: Endpoints, subcommand: str, *options: str) -> Program:
-    """Return the end that drives the measurement."""
+    """Return the program of the sending end, on the source, which drives the measurement by `subcommand`."""
     argv = (PROGRAM, subcommand, "--to", str(ends.target_address), *_buffer(ends), *options)
     return Program(name=CLIENT, node=ends.source, argv=argv)
 

@@ -19,7 +19,7 @@ from tunnelmark.errors import OutputUnreadable
 
 SENDER, RECEIVER, PACKAGE = "ristsender", "ristreceiver", "rist-tools"
 SPEAK = ("sh", "-c", 'exec "$@" 2>&1', "speak")
-"""Goes before a tool's command: the tool prints its statistics to standard error, and only standard output is read."""
+"""Words before a tool's command: they send its statistics to standard output, as only this is read."""
 
 CONNECTED = r"peer connected count is 1$"
 """A regular expression for the line that either tool prints once it hears the other."""

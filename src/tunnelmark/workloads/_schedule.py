@@ -24,7 +24,7 @@ _OF_PAIR: dict[tuple[str, str], str] = {pair: kind for kind, pair in _LASTING.it
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A fault of a node, `at` seconds after the window begins; it lasts `outage` seconds (0: the fault's own time)."""
+    """A fault of a node, `at` seconds after the window begins; it lasts `outage` seconds (0: it has no set length)."""
 
     at: float
     event: FaultKind
@@ -32,9 +32,9 @@ class Scheduled:
     outage: float
 
     def events(self, node: str, begun: float) -> tuple[Event, ...]:
-        """Return the fault's event and its ending on the node with that name; the window begins at `begun` (seconds).
+        """Return the events that begin and end the fault on the node `node`; the window begins at `begun` (seconds).
 
-        The ending makes sure that the next fault finds the mesh as it was.
+        The ending event makes sure that the next fault finds the mesh as it was.
         """
         at = begun + self.at
         if self.event == "change-address":
@@ -54,9 +54,9 @@ def draw(
 ) -> tuple[Scheduled, ...]:
     """Return random faults (a Poisson process), on average `every` seconds apart.
 
-    After each there is time for an outage and to recover before the next one, and before `duration`. Each kind comes
-    once, in random order, before any comes again. Only Random.random() is used, because Python promises that a seed
-    gives the same numbers in every version.
+    From the begin of each fault, at least `outage` and `recover` seconds pass before the next one, and before
+    `duration` is over. Each kind comes once, in random order, before any comes again. Only Random.random() is used,
+    because Python promises that a seed gives the same numbers in every version.
     """
     source = random.Random(seed)  # noqa: S311 (a draw that can be repeated)
     least = outage + recover

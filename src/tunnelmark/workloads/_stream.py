@@ -120,10 +120,10 @@ class StreamWay:
         return (self.sent - 1 - max(number for number, _, _ in self.arrivals)) * self.interval
 
     def dead(self, gap: float = inf) -> bool:
-        """Return whether the path was dead at the end: nothing came for more than NEAR, or than the longest `gap` if
-        shorter.
+        """Return whether the path was dead at the end: no probe of the last NEAR seconds arrived, or of the last `gap`
+        seconds if that is less.
 
-        `gap` is in seconds. At least `_DEAD` intervals must have passed without an arrival.
+        `gap`: the longest earlier one. At least `_DEAD` intervals must have passed without an arrival.
         """
         return self.tail > max(_DEAD * self.interval, min(NEAR, gap))
 
@@ -141,7 +141,7 @@ class StreamWay:
 
 
 def read(outputs: Mapping[str, str]) -> tuple[tuple[StreamWay, StreamWay], float]:
-    """Return both directions, the one to the target first, and the longest delay of a sender in seconds."""
+    """Return both directions, the one to the target first, and by how many seconds a sender was late at most."""
     client, server = _report(outputs, CLIENT), _report(outputs, SERVER)
     ways = (_way("source to target", client, server), _way("target to source", server, client))
     return ways, max(client.latest_us, server.latest_us) / 1e6
@@ -161,7 +161,8 @@ def happened(outputs: Mapping[str, str]) -> list[Mapping[str, object]]:
 def passing(ways: Iterable[StreamWay], since: float, step: float) -> dict[float, float]:
     """Return the share of probes that arrived, in per cent, for each step of `step` seconds from `since` on.
 
-    Both directions count together. The key is the step's begin in seconds after `since`, by when probes were sent.
+    Both directions count together. A probe counts in the step in which it was sent; the key is that step's begin, in
+    seconds after `since`.
     """
     sent: dict[int, int] = {}
     arrived: dict[int, int] = {}

@@ -303,7 +303,7 @@ class Workload(Generic[OptionsT]):
     """The recipe in `data/recipes/` that installs the programs, if no Debian package contains them; else ""."""
 
     watch: tuple[str, ...] = ()
-    """Collectors (`run.collectors`) that every trial needs. If both declare a metric, the collector reports it."""
+    """Collectors (`run.collectors`) that every trial needs. If both declare a metric, it is the collector's."""
 
     at_once: bool = False
     """True if the traffic begins once the nodes answer each other, without waiting for the VPN to converge."""

@@ -1,8 +1,8 @@
-"""The workload `churn`: many events over a long time. It measures each one's effect on a stream of probes, and leaks.
+"""The workload `churn`: many events over a long time. It measures their effects on a stream of probes, and leaks.
 
-The events are drawn from a seed, so that every arm of a study meets the same ones at the same times. Each leaves the
-mesh as it was. So if the VPN's programs hold more processes, memory or open files after the last event than before the
-first, that is a leak.
+The events are drawn from a seed, so that every arm of a study meets the same ones at the same times. Each event leaves
+the mesh as it was before. So if the VPN's programs hold more processes, memory or open files after the last event
+than before the first, that is a leak.
 """
 
 from __future__ import annotations

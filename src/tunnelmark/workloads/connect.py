@@ -92,7 +92,7 @@ class ConnectOptions(Options):
 
     @property
     def pause(self) -> float:
-        """Seconds without probes, between those before the idle time and those that are measured."""
+        """Seconds without probes, after the first probes and before the measured ones; 0 unless the event is `none`."""
         return float(self.idle) if self.event == "none" else 0.0
 
 

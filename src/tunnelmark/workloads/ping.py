@@ -2,7 +2,7 @@
 
 It relies on these facts about iputils 20221126: below 10 ms between probes ping spins on one core, which the VPN
 needs, so that is allowed only with `spin`; from 10 ms on ping sleeps, and the kernel's tick makes 10 ms into 12 to
-16 ms; -w takes whole seconds; times are printed with three digits, so with 1 us below a millisecond.
+16 ms; -w takes whole seconds; times are printed with three digits, so below 1 ms the last one is 1 us.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class UdpOptions(Options):
     `length`: payload of a datagram in bytes; over IPv6 the headers take 48 bytes more.
     `flood`: the sender ignores `rate` and sends as fast as it can, or at `flood_limit`, if that is set. A limit of
     "100 %" is the rate to which a network card as fast as the link would limit the sender.
-    `fit`: iperf3 takes the MSS of its control connection as length: 1,178 bytes at an inner MTU of 1230, 1,398 at 1450.
+    `fit`: the length is the MSS of iperf3's control connection: 1,178 bytes at an inner MTU of 1230, 1,398 at 1450.
     """
 
     rate: OfLink = Rate(100_000_000)

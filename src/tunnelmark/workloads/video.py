@@ -1,4 +1,4 @@
-"""The workload `video`: sends a clip once over RIST at a constant rate; which packets came in time, and how it looked.
+"""The workload `video`: sends a clip over RIST at a constant rate; measures which packets came in time, and the picture.
 
 It relies on these facts about ffmpeg 5.1. If a transport stream is copied as it is, ffmpeg sends each frame as a burst
 and leaves out the filling; so it is sent with `muxrate`, and the protocol udp paces it. The muxer's times always begin
