@@ -220,7 +220,7 @@ def require(study: Study, context: RunContext) -> None:
 
 
 def answer(folder: Path, console: Console, *, comment: Path | None, as_json: bool) -> int:
-    """Print the verdict on two builds and the report. Return the exit code: 0, or that of "slower" or "undecided".
+    """Print the verdict on two builds and the report. Return the exit code: 1 for slower, 3 for undecided, else 0.
 
     The comment for a pull request goes into the folder, and also to `comment` if it is given (`-`: stdout). With
     `as_json` the verdict is also printed as JSON. StoreError if `comment` cannot be written.

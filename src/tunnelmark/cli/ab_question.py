@@ -14,7 +14,7 @@ from tunnelmark.units import Share
 
 CHANGE, COUNTED_CHANGE = "3 %", "1 %"
 COUNTED_FLOOR = 6
-"""Number of blocks before the first decision by counted time; with fewer, three joint intervals have no bounds."""
+"""Blocks before the first decision by counted time; with fewer, three intervals that hold together have no bounds."""
 
 COUNTED_MOST = 16
 """The most blocks by counted time if no option states them; few, because an emulated second takes several."""

@@ -19,8 +19,8 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 class BlockTarget:
     """Which workers measure the blocks of a study. It is false if no option names any: this command measures itself.
 
-    `address`: those of the Dask scheduler there, with the keys in the folder `tls`. `local`: so many on this machine.
-    `hosts`: those that are started on the hosts in this file.
+    `address`: those of the Dask scheduler there, with the keys in the folder `tls`. `local`: that number
+    of workers on this machine. `hosts`: workers that are started on the hosts in this file.
     """
 
     address: str | None = None

@@ -131,7 +131,7 @@ def tunnelmark() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; `arguments` default to the process's own. Returns the exit code."""
+    """Run the command with `arguments`, or with those of this process if it is None. Return the exit code."""
     _hear_warnings()
     with interrupts.heard():
         return _run(arguments)

@@ -19,7 +19,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The options' values: a precision (a share), a time in seconds, the most blocks. None leaves the study's value."""
+    """The options' values: a precision (a share), a time in seconds, a number of blocks. None keeps the study's."""
 
     precision: Share | None = None
     budget: Duration | None = None
@@ -31,7 +31,8 @@ class Asked:
     def of(self, study: Study, *, blocks_stated: bool) -> Study:
         """Return the study with these values. UsageError if they cannot be used, or if it is a smoke run.
 
-        Without `blocks_stated`, a precision raises a fixed number of blocks to the least that allows a decision.
+        If the command does not state a number of blocks (`blocks_stated`), a precision raises the study's fixed number
+        to at least `plan.enough.FLOOR`.
         """
         if self and study.smoke:
             raise UsageError(

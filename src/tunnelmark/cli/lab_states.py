@@ -64,7 +64,7 @@ def own(name: str) -> LabFiles:
 def files_of(name: str) -> LabFiles:
     """Return the paths of the files of a lab: this user's if they exist, else root's if they exist.
 
-    If neither exist, they are the paths that this user's files would have.
+    If there are none, the paths are those that this user's files would have.
     """
     known = [LabFiles(folder, name) for folder in _folders()]
     return next((files for files in known if files.state.exists() or files.kept.exists()), known[0])
@@ -97,7 +97,7 @@ def names() -> list[str]:
 
 
 def state_of(name: str) -> dict[str, Any] | None:
-    """Return the state of a lab; None if it is not up."""
+    """Return the state of a lab, as its process printed it when it was up; None if the lab is not up."""
     try:
         state: dict[str, Any] = json.loads(files_of(name).state.read_text())
         command = Path(f"/proc/{state['pid']}/cmdline").read_bytes().split(b"\0")

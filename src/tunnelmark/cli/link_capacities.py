@@ -173,7 +173,7 @@ async def closed(labs: Labs, profile: Profile, topology: Topology, files: Files)
 
 
 def closed_now(profile: Profile, topology: Topology, files: Files, on: Inventory | None = None) -> Profile:
-    """Return the same as `closed`, measured in new labs: on this machine, or on the hosts `on`."""
+    """Return the profile as `closed` does, after a measurement in new labs: on this machine, or on the hosts `on`."""
 
     async def measure() -> Profile:
         async with real_hosts.labs(on) as labs:

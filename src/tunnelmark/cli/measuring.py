@@ -186,7 +186,8 @@ async def measure(
     `measured`: what was measured of the machine before. `view`: shows what happens.
     `guest`: facts about the virtual machine that we run in, None outside of one.
     `scratch`: a folder in which raw output is written first, before it moves to the results.
-    `wait`: wait for other work on the machine to end, within bounds. `other_boot`: see `resumed.require_same`.
+    `wait`: wait for other work on the machine to end, within bounds. `other_boot`: allow that this
+    machine was restarted since the results were begun.
     `sticks`: take this machine's yardsticks before and after, some seconds each; not in a guest or on other hosts.
     """
     begun, started = time.monotonic(), time.time()

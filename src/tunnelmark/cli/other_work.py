@@ -1,4 +1,4 @@
-"""Announces work of this project on the machine, such as labs, builds and tests, to its other processes.
+"""Announces work of this project, such as labs, builds and tests, to its other processes on the machine.
 
 Each process binds an abstract Unix socket (unix(7)) whose name says what it does. Such a name needs neither a file nor
 a privilege. Every process finds it in /proc/net/unix, and the kernel removes it with the process, however that ends.
@@ -37,7 +37,7 @@ class OtherWork:
 
 @contextmanager
 def told(what: str) -> Iterator[None]:
-    """Announce for the length of the block what this process does."""
+    """Announce to other processes, while the block runs, what this process does."""
     name = _NAME.format(pid=os.getpid(), since=int(time.time()), what=what).encode()[:_LONGEST]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sign:
         sign.bind(b"\0" + name)

@@ -75,7 +75,7 @@ def _changed(path: Path) -> float:
 
 
 def once(flag: str, *, default: str, help: str, **settings: Any) -> Callable[[_F], _F]:  # noqa: A002 (click's word)
-    """Return an option that may be given only once; UsageError otherwise. Click itself would silently take the last."""
+    """Return an option that may be given only once; UsageError if it is given again. Click itself takes the last."""
 
     def single(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> str:
         if len(values) > 1:

@@ -60,7 +60,10 @@ def opening(console: Console, plan: Plan, context: RunContext, folder: Path) -> 
 
 
 def price(plan: Plan, context: RunContext) -> str:
-    """Describe how long a plan takes; if it may add blocks, how long its first blocks take, and all of them at most."""
+    """Return in words how long a plan takes.
+
+    If it may add blocks: how long its first blocks take, and how long all blocks take at most.
+    """
     first, enough = estimate(plan, context), plan.study.enough
     said = f"about {clock(first)}"
     if enough is None:

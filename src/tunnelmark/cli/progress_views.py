@@ -40,7 +40,7 @@ class ProgressView:
         self._left = left
 
     def tells(self, left: Callable[[float], object] | None) -> None:
-        """Set the function that gets the seconds that remain, after each trial; None for no function."""
+        """Set the function that is called after each trial with the seconds that remain; None removes it."""
         self._left = left
 
     def take(self, event: ProgressEvent) -> None:
@@ -63,7 +63,10 @@ class ProgressView:
 
 
 class JsonView(ProgressView):
-    """Writes each event at once as a line of JSON, with the time (Unix); plans and trials have the seconds `left`."""
+    """Writes each event at once as a line of JSON.
+
+    A line also has `time` (seconds in Unix time), and for plans and trials `left` (seconds that remain).
+    """
 
     wants_ratios = True
 
@@ -110,7 +113,7 @@ class GuestLines:
 
 
 class LineView(ProgressView):
-    """Prints a line for each ended trial, block with void trials, block that is added for these, and wait for calm."""
+    """Prints a line for each ended trial, each block with void trials or added for those, and each wait for calm."""
 
     every_trial = True
     """Whether trials with the outcome "ok" get a line, too."""

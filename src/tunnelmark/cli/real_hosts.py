@@ -61,7 +61,10 @@ async def alike(labs: SshLabs, study: Study) -> dict[str, dict[str, Any]]:
 
 
 async def environment(labs: SshLabs, study: Study, lab: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the environment to record: that of the first node's host, and facts of each host (see `alike`)."""
+    """Return the environment to record: that of the first node's host, with `lab` and with facts of each host.
+
+    LabError if the study cannot be measured on these hosts (see `alike`).
+    """
     found = await alike(labs, study)
     first = found[labs.inventory.nodes[0].name]
     kept = ("machine", "tools", "host_sysctls", "socket_buffer", "clock")

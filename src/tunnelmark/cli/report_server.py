@@ -40,8 +40,8 @@ class Served:
     """One run whose report is served.
 
     `page`: its report as HTML; "" until it is first asked for. `made_of`: from which results the page was made: the
-    number of the last block, and the number of attempts if the run had finished, else -1. `read`: the results as they
-    were last read, after the journal's time and size at that moment; None before.
+    number of the last block, and the number of attempts if the run had finished, else -1. `read`: the journal's
+    time and size when the results were last read, and these results; None before.
     """
 
     folder: Path

@@ -1,4 +1,4 @@
-"""Checks that a run's links can be made here, and by looks before, during and after the trials that they are right.
+"""Checks that a run's links can be made, and by looks before, during and after the trials what they do to packets.
 
 A look measures a bare link once, and compares it with its profile.
 """
@@ -93,7 +93,7 @@ class RunLinks:
     """The links of a run under way: looks at them, records every look, and knows which links are not verified.
 
     If a look finds a link outside of its tolerance, another follows after a pause, because the machine may have
-    disturbed the first and may be quiet by then. Every look meets the same draws of the same seed, so what is wrong
+    disturbed the first and may be quiet by then. All looks at a link have the same seed, so what is wrong
     with a link is wrong in every look (`analyse.link_gate.standing`).
     """
 

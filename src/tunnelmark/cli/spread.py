@@ -28,7 +28,10 @@ from tunnelmark.record.results import INPUTS
 from tunnelmark.units import clock
 
 BUSY = 0.5
-"""A worker is left out if more cores do other work when it joins; not on counted time or with `--no-wait`."""
+"""A worker is left out if other work takes more cores than that when it joins.
+
+It is not left out for that reason on counted time, or with `--no-wait`.
+"""
 
 STEAL = 0.1
 """A worker is left out, as for `BUSY`, if its hypervisor takes away more than this share of its cores."""

@@ -26,7 +26,9 @@ DAYS = 30
 
 
 def make(folder: Path, days: int = DAYS) -> None:
-    """Write the three files into a new folder that only its owner can read. StoreError if it exists or cannot be made.
+    """Write `AUTHORITY`, `CERTIFICATE` and `KEY` into a new folder that only its owner can read.
+
+    StoreError if the folder exists or cannot be made.
 
     The authority's own key is not kept: nothing else can be signed by it later.
     """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PATIENCE = 120.0
 """Seconds without a scheduler, or without a fit worker, after which the command gives up; measured blocks are kept.
 
-A worker must also answer within that time with what it would measure (`WorkerFacts`)."""
+A worker must also answer a request for its facts (`WorkerFacts`) within that time."""
 
 AGAIN = 30.0
 """Seconds after which a worker that was left out is asked again: the reason, such as other work, may have ended."""
@@ -64,12 +64,12 @@ class Watcher:
 
     done: Callable[[BlockDone], object]
     fit: Callable[[WorkerFacts, Sequence[WorkerFacts]], str]
-    """Returns why a worker may not measure together with those that do; "" if it may."""
+    """Returns why the first worker may not measure while the others do; "" if it may."""
     taken: Callable[[WorkerFacts], object] = lambda _: None
     left_out: Callable[[str, str], object] = lambda *_: None
     waits: Callable[[str], object] = lambda _: None
     held: Callable[[WorkerFacts, Sequence[WorkerFacts]], bool] = lambda *_: False
-    """Returns whether it is useless to ask a worker again now, because that would only disturb those that measure."""
+    """Returns whether to wait before the first worker is asked again, because a question would disturb the others."""
 
 
 def require() -> None:
@@ -88,7 +88,7 @@ def require() -> None:
 async def spread(tasks: Sequence[BlockTask], asks: BlockTask, way: Way, watcher: Watcher) -> None:
     """Have all blocks measured; `watcher.done` gets each block once, when its result arrives.
 
-    `asks`: the task that asks a worker what it would measure with. If a block has failed `scheduler_connection.TRIES`
+    `asks`: the task that asks a worker for its facts. If a block has failed `scheduler_connection.TRIES`
     times, its error is raised. LabError if the scheduler, or every fit worker, is missing for `way.patience` seconds.
     """
     require()

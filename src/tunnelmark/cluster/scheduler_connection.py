@@ -50,7 +50,7 @@ class SchedulerLost(Exception):
 
 @asynccontextmanager
 async def connected(way: Way) -> AsyncIterator[Client]:
-    """Yield a connection to the scheduler; SchedulerLost if it cannot be made. Errors of the `with` block pass."""
+    """Yield a connection to the scheduler; SchedulerLost if it cannot be made. Errors in the block are raised."""
     from distributed import Client
 
     with _asking():
@@ -90,8 +90,8 @@ class _Out:
 class SchedulerConnection:
     """One connection to a scheduler: the tasks that were given out over it, and the workers that it has seen.
 
-    A coroutine follows each task, so the end of one costs the same however many are out. A worker whose block has ended
-    gets its next one before the result of the last is fetched. The list of workers is read every `LOOK` seconds.
+    A coroutine follows each task, so many tasks do not make it slower to handle the end of one. A worker whose block
+    has ended gets its next block before the result is fetched. The list of workers is read every `LOOK` seconds.
     """
 
     def __init__(self, client: Client, state: BlocksLeft, asks: BlockTask, way: Way, watcher: Watcher) -> None:

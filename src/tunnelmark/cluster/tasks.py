@@ -27,11 +27,11 @@ QEMU = "qemu"
 class BlockTask:
     """One block of a study, which one worker is to measure as a whole.
 
-    `number`: the block's number; None: only return what the worker would measure with (`WorkerFacts`).
+    `number`: the block's number; None: the worker only returns its facts (`WorkerFacts`).
     `inputs`: the texts of the study's files, by path. `settings`: what the command line changed of the study.
     `kernels`: the kernel of the virtual machine; (): the worker's own kernel.
-    `measure`: the worker also measures its machine before the block, as `run` does. `wait`: it waits for other work to
-    end.
+    `measure`: the worker also measures its machine before the block, as `run` does. `wait`: the worker waits for other
+    work to end.
     """
 
     study: str

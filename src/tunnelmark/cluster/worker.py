@@ -24,7 +24,7 @@ from tunnelmark.record.results import ENVIRONMENT, JOURNAL, PLAN, RAW
 
 MODULE = "tunnelmark.cli.block_run"
 REQUEST, ERROR, FACTS, RESULTS = "request.json", "error.json", "facts.json", "results"
-"""Names of the files in the folder that the worker and such a process share."""
+"""Names of the files in the folder that the worker and the process of a task share."""
 
 _LOOK = 1.0  # seconds between two checks whether a block's result is still wanted
 

@@ -61,7 +61,7 @@ def paths(recipe: Recipe, folder: Path) -> dict[str, Path]:
 
 
 def write(recipe: Recipe, folder: Path, *, version: str, seconds: float, toolchain: str) -> None:
-    """Write into `folder` the record of the programs in it (of Debian packages: of the programs on the system)."""
+    """Write into `folder` the record of the programs there, or of the programs that Debian packages have installed."""
     record = {
         "package": recipe.name,
         "version": version,
@@ -82,7 +82,7 @@ def write(recipe: Recipe, folder: Path, *, version: str, seconds: float, toolcha
 
 
 def place(built: Path, target: Path) -> None:
-    """Put a built folder where it is used, in one step. Programs of an older one that run now can go on.
+    """Put a built folder where it is used, in one step. Programs that run from an older folder can go on.
 
     The folder is first copied next to its target, because the two may be on different file systems.
     """

@@ -64,5 +64,8 @@ def config(host: MeshNode, user: TurnUser | None = None) -> File:
 
 
 def daemon(host: MeshNode) -> Daemon:
-    """Return the server's daemon, which reads the file of `config`. It is ready when it listens on `PORT`, its last."""
+    """Return the server's daemon, which reads the file of `config`.
+
+    It is ready when it listens on `PORT`, which is the last port that it opens.
+    """
     return host.daemon("coturn", PROGRAM, "-c", host.path("turnserver.conf"), ready=UdpPort(PORT))

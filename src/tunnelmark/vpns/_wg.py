@@ -28,7 +28,7 @@ def socket(host: MeshNode) -> UnixSocket:
 def overhead(options: WgOptions) -> int:
     """Return the bytes that WireGuard adds to a packet: IPv4 and UDP headers, its own header, and the tag.
 
-    They are from WireGuard's paper, section 5.4.6. Its padding never makes a packet larger than the MTU.
+    They are from WireGuard's paper, section 5.4.6. WireGuard's padding never makes a packet larger than the MTU.
     """
     return 20 + 8 + 16 + 16
 

@@ -28,7 +28,7 @@ It is the same without a cipher, so that the two anchors differ in the cipher al
 
 
 class AnchorOptions(Options):
-    """`cipher` encrypts the packets. `receive_buffer`: the socket's, in bytes; None leaves the kernel's default."""
+    """`cipher` encrypts the packets. `receive_buffer`: bytes of the socket's buffer; None: the kernel's default."""
 
     cipher: Literal["none", "chacha20-poly1305"] = "none"
     receive_buffer: int | None = Field(default=None, ge=1, le=1 << 30)

@@ -84,7 +84,7 @@ class MeshNode:
         env: Mapping[str, str] | None = None,
         control: bool = False,
     ) -> Daemon:
-        """Return a daemon on this node (see `Daemon`)."""
+        """Return a daemon on this node: the command `argv`, which keeps running (`Daemon` explains the parameters)."""
         return Daemon(self.name, name, argv, ready, env or {}, control)
 
 

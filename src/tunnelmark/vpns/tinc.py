@@ -22,7 +22,10 @@ DIRECT = r"^ (\w+) at (?!MYSELF).* nexthop \1 via"
 
 
 class TincOptions(Options):
-    """`path` of the data. None: direct by UDP, as shipped. `tcp`: TCP (TCPOnly). `indirect`: over the relay."""
+    """`path`: how data travel.
+
+    None: directly, by UDP, as shipped. `tcp`: by TCP (TCPOnly). `indirect`: over the relay (IndirectData).
+    """
 
     path: Literal["tcp", "indirect"] | None = None
 

@@ -66,9 +66,9 @@ def _daemon(host: MeshNode) -> Daemon:
 def deploy(mesh: Mesh, options: VpnCloudOptions) -> Deployment:
     """Return the deployment: every node names every other node, and the hub starts first.
 
-    If all named one node only, it would introduce them to each other. But if two nodes join it at the same moment, they
-    would hear of each other only with its next message to its peers, after 90 s. And a restarted node would be missed
-    only after 300 s, unless it dials others itself.
+    If all named one node only, that node would introduce them to each other. But if two nodes join it at the same
+    moment, they would hear of each other only with its next message to its peers, after 90 s. And a restarted node
+    would be missed only after 300 s, unless it dials others itself.
     """
     password = secrets.token_urlsafe(24)
     return Deployment(

@@ -12,7 +12,7 @@ _YEARS = ("2022", "2023", "2026")
 
 
 class WireGuardOptions(_wg.WgOptions):
-    """`build`: by its year (2022: before vectored I/O; 2023: with TSO and GRO; 2026: the newest); None is Debian's."""
+    """`build`: the build of a year: 2022 (before vectored I/O), 2023 (TSO, GRO), 2026 (the newest); None: Debian's."""
 
     build: Literal["2022", "2023", "2026"] | None = None
 

@@ -18,7 +18,7 @@ class Happened:
     """An event that took place, from `begun` to `ended` (seconds of CLOCK_MONOTONIC), and its effect on the probes.
 
     `gap`: the longest time without a packet in either direction, in seconds.
-    `back`: seconds from the event's begin to the end of that gap; 0 if it is no longer than `NOTABLE` intervals.
+    `back`: seconds from the event's begin to the end of that gap; 0 if the gap is at most `NOTABLE` intervals.
     `lost`: probes that were lost in its gaps, in both directions together.
     `until`: when that gap ended (CLOCK_MONOTONIC). For `back` and `until` the direction that was back last counts.
     """

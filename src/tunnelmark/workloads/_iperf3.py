@@ -63,7 +63,7 @@ class Report(_Said, Generic[SpanT, EndT]):
     end: EndT
 
     def spans(self, begin: float, end: float) -> tuple[SpanT, ...]:
-        """Return the first stream's intervals from `begin` to before `end`, in seconds (see `steps`)."""
+        """Return the first stream's intervals whose middle lies from `begin` to before `end`, in seconds."""
         return tuple(step[0] for step in self.steps(begin, end))
 
     def steps(self, begin: float, end: float) -> tuple[tuple[SpanT, ...], ...]:
@@ -83,9 +83,9 @@ class Report(_Said, Generic[SpanT, EndT]):
 
 
 def silence(duration: float) -> float:
-    """Return the seconds without data after which a server ends a test of `duration` seconds with an error.
+    """Return the time in seconds without data after which a server ends a test of `duration` seconds with an error.
 
-    They are longer than any silence within the test, such as a link that is cut for some seconds: that is a result.
+    It is longer than any silence within the test: if a link is cut for some seconds, that is a result, not an error.
     A stream that never opened still ends within the trial's timeout, with iperf3's own error.
     """
     return min(duration + _OVERDUE_S, _LONGEST_S)

@@ -94,7 +94,7 @@ def server(
     """Return the configuration and the program of an nginx that serves the files below `root` at `address` and `port`.
 
     Its own files go below `folder`. It writes its access log to standard output, one line in LOG_FORMAT for each
-    request: at once, or if `log_buffer` is set (such as "64k") whenever so much has gathered and at the end. It runs
+    request: at once, or if `log_buffer` is set (such as "64k") whenever that size has gathered, and at the end. It runs
     until it is asked to end.
     """
     ours = folder / f"nginx-{name}"

@@ -35,7 +35,10 @@ METRICS = (
 
 
 def read(text: str, begun: float, ended: float) -> list[Sample]:
-    """Return the samples from the collector's JSON `text`, for an event from `begun` to `ended` (CLOCK_MONOTONIC)."""
+    """Return the samples from the collector's JSON `text`.
+
+    The event lasted from `begun` to `ended` (seconds of CLOCK_MONOTONIC).
+    """
     looks: list[Look] = json.loads(text)["looks"] if text else []
     parts = {
         "relayed_before": [look for look in looks if look["time"] <= begun],

@@ -86,7 +86,7 @@ class Silence:
     `length`: by how much that time is longer than the time between the two sends. If probes are missing, the latter is
     taken as one interval. Otherwise it is the sender's own figure, so that a late sender does not count as a gap.
     `missing`: how many probes were skipped: they are numbered below the second arrival, and above all that came before.
-    `first`: the lowest number of those. No probe is missing in two silences, however late others arrive.
+    `first`: the lowest number of a skipped probe. No probe is missing in two silences, however late others arrive.
     """
 
     length: float
@@ -123,7 +123,7 @@ class StreamWay:
         """Return whether the path was dead at the end: no probe of the last NEAR seconds arrived, or of the last `gap`
         seconds if that is less.
 
-        `gap`: the longest earlier one. At least `_DEAD` intervals must have passed without an arrival.
+        `gap`: the longest gap before, in seconds. At least `_DEAD` intervals must have passed without an arrival.
         """
         return self.tail > max(_DEAD * self.interval, min(NEAR, gap))
 

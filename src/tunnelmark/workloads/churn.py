@@ -63,7 +63,7 @@ class ChurnOptions(Options):
     """Events are drawn from the kinds in `events`, or listed in `schedule`; the window lasts `duration`.
 
     `every`: the average time between drawn events.
-    `node`: the node to which they happen; `both` draws one of the two ends for each event.
+    `node`: where drawn events happen; `both` draws one of the two ends for each event.
     `outage`: how long a node or its link is down or cut off, or the node has another address (0 for drawn restarts).
     `recover`: the shortest time without an event after each outage.
     `seed`: the same seed draws the same events.

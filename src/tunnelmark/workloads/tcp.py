@@ -24,11 +24,11 @@ from tunnelmark.workloads.base import Endpoints, Reading, Traffic, Workload, che
 class TcpOptions(Options):
     """`warmup` is the part of `duration` that is not measured: TCP's slow start.
 
-    If these two are not set, they are as long as the link requires (`plan.lengths`), and at least these defaults.
+    If one of the two is not set, it is as long as the link requires (`plan.lengths`), and at least its default.
     `flows`: `forward` (from the first to the last node), `back` (the other direction), `both` (at the same time), or
     `ring` (every node to the next one and back, all at the same time).
     `streams`: the number of connections of each flow.
-    `congestion_control`: of these connections only; a VPN's own connections keep CUBIC.
+    `congestion_control`: that of these connections; connections of a VPN itself keep CUBIC.
     """
 
     duration: Annotated[WholeSeconds, OfPath("transfer")] = Duration(2)

@@ -46,7 +46,7 @@ class TraversalOptions(Options):
 
 
 def traffic(ends: Endpoints, options: TraversalOptions) -> Traffic:
-    """Return one ping, which gets SIGINT at the end: with its own deadline it would end at the first ICMP error."""
+    """Return the client, a ping that gets SIGINT at the end: with a deadline it would end at the first ICMP error."""
     seconds = float(options.duration)
     limit = ("timeout", "--foreground", "--signal=INT", f"{seconds:.0f}")
     argv = ("ping", "-n", "-D", "-i", f"{_INTERVAL:g}", "-s", str(_SIZE), str(ends.target_address))

@@ -30,8 +30,9 @@ _GRACE_S = 30.0
 class UdpSearchOptions(Options):
     """`sizes` are payloads in bytes; `full` is the largest payload that fits one packet.
 
-    `loss`: the bounds on the share of lost datagrams. `trial` is how long each rate is tried. `confirm` is how long the trial of the reported rate takes. The search at a
-    size ends when the lowest rate that fails is at most `resolution` (a share) above the highest rate that passes.
+    `loss`: the bounds on the share of lost datagrams. `trial` is how long each rate is tried. `confirm` is how long the
+    trial of the reported rate takes. The search at a size ends when the lowest rate that fails is at most `resolution`
+    (a share) above the highest rate that passes.
     """
 
     sizes: Annotated[
