@@ -58,6 +58,9 @@ OPTIONS = tuple(
 
 
 def taken(given: dict[str, Any]) -> Names:
-    """Remove the values of `OPTIONS` from a command's arguments. Return the names by axis, without unused axes."""
+    """Remove the values of `OPTIONS` from a command's arguments, and return the given names by axis.
+
+    An axis without names is left out.
+    """
     asked = {axis: given.pop(f"only_{axis}") for axis in AXES}
     return {axis: names for axis, names in asked.items() if names}

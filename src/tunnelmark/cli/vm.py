@@ -78,7 +78,7 @@ def chosen(backend: str | None, kernels: Sequence[str]) -> tuple[str, ...]:
 
 
 def of_results(folder: Path) -> tuple[str, ...]:
-    """Return the kernel of the virtual machine in which results were begun; () if they were not begun in one."""
+    """Return `(kernel,)` of the virtual machine in which results were begun; () if they were not begun in one."""
     environment = store.load_environment(folder)
     return (str(environment["guest"]["kernel"]),) if "guest" in environment else ()
 

@@ -50,7 +50,7 @@ class SchedulerLost(Exception):
 
 @asynccontextmanager
 async def connected(way: Way) -> AsyncIterator[Client]:
-    """Yield a connection to the scheduler; SchedulerLost if it cannot be made. Errors in the block are raised."""
+    """Yield a connection to the scheduler; SchedulerLost if there is none. Errors in the `with` block are raised."""
     from distributed import Client
 
     with _asking():

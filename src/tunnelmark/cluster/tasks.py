@@ -28,7 +28,7 @@ class BlockTask:
     """One block of a study, which one worker is to measure as a whole.
 
     `number`: the block's number; None: the worker only returns its facts (`WorkerFacts`).
-    `inputs`: the texts of the study's files, by path. `settings`: what the command line changed of the study.
+    `inputs`: the texts of the study's files, by path. `settings`: the study's values that a command can change.
     `kernels`: the kernel of the virtual machine; (): the worker's own kernel.
     `measure`: the worker also measures its machine before the block, as `run` does. `wait`: the worker waits for other
     work to end.

@@ -21,7 +21,7 @@ exec "$here/venv/bin/python" -I "$here/{script}" "$@"
 
 @dataclass(frozen=True, slots=True)
 class BuildStep:
-    """One command of a build; `env` is added to the environment of this process."""
+    """One command of a build. It runs in the folder `cwd`; `env` is added to the environment of this process."""
 
     argv: tuple[str, ...]
     cwd: Path

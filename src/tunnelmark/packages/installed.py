@@ -84,7 +84,7 @@ def write(recipe: Recipe, folder: Path, *, version: str, seconds: float, toolcha
 def place(built: Path, target: Path) -> None:
     """Put a built folder where it is used, in one step. Programs that run from an older folder can go on.
 
-    The folder is first copied next to its target, because the two may be on different file systems.
+    The built folder is first copied next to its target, because the two may be on different file systems.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     new = target.parent / f".{target.name}.new"

@@ -24,7 +24,7 @@ OVERLAY = "10.60.0.0/24"  # the overlay's IPv4 prefix wherever a VPN lets us cho
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """The overlay on a node: its interface and its address. If the address is None, the run reads it there."""
+    """The overlay's interface and address on a node. If the address is None, the run reads it from the interface."""
 
     interface: str
     address: IPv4Address | IPv6Address | None = None

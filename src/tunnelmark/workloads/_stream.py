@@ -68,7 +68,7 @@ def _at(address: object) -> str:
 
 
 class StreamReport(BaseModel):
-    """The report that one end printed; its times are microseconds since `start` (nanoseconds of CLOCK_MONOTONIC)."""
+    """The report that one end printed; its times are in us since `start`, which is in ns of CLOCK_MONOTONIC."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -116,7 +116,7 @@ class StreamWay:
 
     @property
     def tail(self) -> float:
-        """The seconds at the end of the stream from which no probe arrived."""
+        """For how many seconds at the end of the stream probes were sent of which none arrived."""
         return (self.sent - 1 - max(number for number, _, _ in self.arrivals)) * self.interval
 
     def dead(self, gap: float = inf) -> bool:

@@ -49,7 +49,7 @@ class LatencyOptions(Options):
 
     `sizes`: payloads of the probes in bytes. They take turns on the idle path; under load only the first is used.
     `load`: shares of the arm's own capacity, which is searched first; 0 % is the idle path.
-    `load_size`: payload in bytes of the load's datagrams.
+    `load_size`: payload in bytes of the load's datagrams; `full`: the largest that fits one packet.
     By default there are a third more probes of each size than a 99.9th percentile needs, as some may be lost.
     """
 
