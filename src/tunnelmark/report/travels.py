@@ -73,10 +73,11 @@ def _table(analysis: Analysis, each: Sequence[Headline]) -> TravelTable:
 def explained(analysis: Analysis) -> str:
     """Explain the columns `HEAD` in a few sentences."""
     anchor, direct = anchor_of(analysis.results.plan.arms), analysis.reference or "direct"
+    multiples = anchor is not None and any(one.first == "anchor" for one in headlines(analysis))
     said = [f"Delays are what they add to {direct}'s."]
     if overview.has_intervals(analysis):
         said.insert(0, "Intervals in brackets cover this run on this machine (95 %).")
-    if anchor is not None:
+    if anchor is not None and multiples:
         said.append(
             f"{_multiple(anchor)} Results that a processor bounds are given so where one bounds the anchor, too; all others, such as those that "
             f"link, load or window bounds, as a share of {direct}."
@@ -87,7 +88,7 @@ def explained(analysis: Analysis) -> str:
             "If nothing else is lost, that counts as a processor's bound, however idle the core is on average."
         )
         said += placed.with_links(analysis)
-    if anchor is not None:
+    if multiples:
         said.append(
             "On another machine: where 95 % of equally long runs would find that multiple (prediction; how far multiples move "
             f"between machines was seen on {BETWEEN.source})."
@@ -140,7 +141,7 @@ def _bound(bound: Bottleneck) -> str:
     most = {place: share for place, share in bound.lost.items() if share >= SHARED}
     text = bound.text
     if len(most) > 1:
-        text = "loss: " + "; ".join(f"{formatting.percent(share)} {place}" for place, share in most.items())
+        text = "loss, of which " + "; ".join(f"{formatting.percent(share)}: {place}" for place, share in most.items())
     return text if bound.count == bound.total else f"{text} ({bound.count} of {bound.total} trials)"
 
 

@@ -122,6 +122,6 @@ def test_losses_in_two_places_are_told_with_their_shares_and_columns_that_say_no
     losing = Bottleneck("loss", "the link, as its profile says, and the VPN's receive buffer", "", 4, 5, lost)
     said = row(replace(found, bound_by=dict.fromkeys(found.bound_by, losing)), "tinc", "goodput")
     assert said["bound by"].replace("\N{NO-BREAK SPACE}", " ") == (
-        "loss: 52 % the link, as its profile says; 48 % the VPN's receive buffer (4 of 5 trials)"
+        "loss, of which 52 %: the link, as its profile says; 48 %: the VPN's receive buffer (4 of 5 trials)"
     )
     assert "result" not in said and "on another machine" not in said
