@@ -18,7 +18,7 @@ ALL = 600.0
 LEAST = 5.0
 """The shortest wait in seconds. If the next wait would be shorter, the run does not wait any more.
 
-After so many waits in vain, each half as long as the one before, the other work will hardly end.
+After so many waits without success, each half as long as the one before, the other work will hardly end.
 """
 
 _LOOK = 0.5  # seconds over which the load is measured: long enough that a timer's short work does not count
