@@ -129,7 +129,8 @@ async def datagrams(
     `size`: payload of a datagram in bytes. `rate`: payload in bit/s; 0 means as fast as the sender can.
     """
     async with labs.lab(topology.open, profile) as lab:
-        words = ["--udp", "--bitrate", str(rate), "--length", str(size), "--time", str(seconds)]
+        # As a plain number: a Rate would be written with its unit, and iperf3 takes what follows a "/" for a burst.
+        words = ["--udp", "--bitrate", str(int(rate)), "--length", str(size), "--time", str(seconds)]
         said = await _iperf3(lab, words, seconds)
         total = said["server_output_json"]["end"]["sum"]
         arrived = (total["packets"] - total["lost_packets"]) / seconds

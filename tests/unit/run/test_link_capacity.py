@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tunnelmark import registry
 from tunnelmark.doctor.capacity import CapacityLook, Lateness
 from tunnelmark.plan.files import Files
-from tunnelmark.plan.load import load_profile, parse_study
+from tunnelmark.plan.load import load_profile, load_topology, parse_study
 from tunnelmark.plan.model import Study
-from tunnelmark.run.link_capacity import StudyLoad, load_of, seen
+from tunnelmark.run.link_capacity import Fitness, StudyLoad, examine, load_of, seen
 
 HEAD = """
 [study]
@@ -66,3 +68,24 @@ def test_packets_that_were_dropped_are_told_first():
     bad = load_profile("wifi-bad", Files.standard())
     look = CapacityLook(1e7, 0.0, Lateness(500, 1e-5, 1e-4, 2e-4), "the emulator dropped 3 packets unasked")
     assert seen(bad, [look]).startswith("the emulator dropped 3 packets unasked; one packet in a hundred")
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("offered", [0.0, 20e6])
+def test_a_link_is_tried_with_the_light_load_of_a_study_that_sends_little(offered: float) -> None:
+    """As it was: a study of pings over an emulated link ended before its first trial, as its rate was "4 Mbit/s" to iperf3."""
+    from tunnelmark.lab.client import LabClient
+
+    files = Files.standard()
+
+    async def tried() -> Fitness:
+        async with LabClient() as labs:
+            return await examine(
+                labs, load_topology("pair", files), load_profile("lan", files), StudyLoad(False, offered)
+            )
+
+    found = asyncio.run(tried())
+    assert found.looks, "packets have passed"
+    for look in found.looks:
+        assert look.packets > 0
+        assert look.late is not None
