@@ -272,3 +272,18 @@ def test_vpns_keep_the_contract_on_other_hosts(tmp_path: Path):
         done = finished([str(word) for word in argv], os.environ, within=900)
         assert done.returncode == 0, done.stdout[-5000:]
         assert rests(network) == []
+
+
+@pytest.mark.proof("the quick study runs over nodes of other hosts")
+def test_the_quick_study_runs_over_hosts(network: HostNetwork, tmp_path: Path):
+    results = tmp_path / "results"
+    argv = tunnelmark(
+        "run", "quick", "--blocks", "1", "--backend", "ssh", "--inventory", network.file, "--out", results
+    )
+    done = finished(argv, with_code(), within=900)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    plan = json.loads((results / "plan.json").read_text())
+    attempts = [json.loads(line) for line in (results / "journal.jsonl").read_text().splitlines()]
+    trials = [each["trial"] for each in attempts if "trial" in each]
+    assert {each["trial"] for each in trials if each["outcome"] == "ok"} == set(plan["trials"])
+    assert rests(network) == []
