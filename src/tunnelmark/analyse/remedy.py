@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Sequence
 
 from tunnelmark.analyse.model import Analysis
-from tunnelmark.model.attempt import stem
+from tunnelmark.model.attempt import alike
 from tunnelmark.model.grades import QUIET, others
 from tunnelmark.record.results import ProfileInfo, TrialRow
 
@@ -28,11 +27,10 @@ def reasons(rows: Sequence[TrialRow]) -> list[str]:
 
     Reasons that differ only in their figures count as one.
     """
-    counts = Counter(stem(row.message or row.outcome) for row in rows)
     said = []
-    for kind, count in counts.most_common():
-        words = next(text for row in rows if stem(text := row.message or row.outcome) == kind)
-        said.append(f"{words if len(words) <= _LONGEST else words[: _LONGEST - 1] + '…'} ({count} of {len(rows)})")
+    for group in alike([row.message or row.outcome for row in rows]):
+        words = group[0]
+        said.append(f"{words if len(words) <= _LONGEST else words[: _LONGEST - 1] + '…'} ({len(group)} of {len(rows)})")
     return said
 
 

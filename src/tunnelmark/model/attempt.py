@@ -35,24 +35,38 @@ def stem(message: str) -> str:
     return _FIGURES.sub("…", message)
 
 
+def alike(messages: Sequence[str]) -> list[list[str]]:
+    """Return messages in groups that differ only in their numbers, the largest group first."""
+    found: dict[str, list[str]] = {}
+    for message in messages:
+        found.setdefault(stem(message), []).append(message)
+    return sorted(found.values(), key=lambda group: -len(group))
+
+
 def merged_messages(messages: Sequence[str]) -> list[tuple[str, int]]:
     """Merge messages that differ only in their numbers; return each with how often it occurs, the most frequent first.
 
     Where the numbers differ, the least and the largest one are given: `0.26 to 0.61 cores`.
     """
-    found: dict[str, list[str]] = {}
-    for message in messages:
-        found.setdefault(stem(message), []).append(message)
-    merged = [(_with_ranges(alike), len(alike)) for alike in found.values()]
-    return sorted(merged, key=lambda one: -one[1])
+    return [(_with_ranges(group), len(group)) for group in alike(messages)]
 
 
-def _with_ranges(alike: Sequence[str]) -> str:
-    words = _FIGURES.split(alike[0])
-    columns = zip(*(_FIGURES.findall(message) for message in alike), strict=True)
-    ends = [sorted(set(column), key=lambda text: float(text.replace(",", ""))) for column in columns]
-    ranges = [f"{each[0]} to {each[-1]}" if len(each) > 1 else each[0] for each in ends]
-    return "".join(map("".join, zip_longest(words, ranges, fillvalue="")))
+def _with_ranges(group: Sequence[str]) -> str:
+    words = _FIGURES.split(group[0])
+    columns = zip(*(_FIGURES.findall(message) for message in group), strict=True)
+    return "".join(map("".join, zip_longest(words, map(_range, columns), fillvalue="")))
+
+
+def _range(figures: Sequence[str]) -> str:
+    """Return the one figure, or the least and the largest; "…" if they differ and not all are numbers, as addresses."""
+    different = set(figures)
+    if len(different) == 1:
+        return figures[0]
+    try:
+        ordered = sorted(different, key=lambda text: float(text.replace(",", "")))
+    except ValueError:
+        return "…"
+    return f"{ordered[0]} to {ordered[-1]}"
 
 
 @dataclass(frozen=True, slots=True)

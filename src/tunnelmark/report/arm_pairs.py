@@ -93,9 +93,9 @@ def _in_order(analysis: Analysis, ranking: Ranking) -> list[str]:
 def _pairs(analysis: Analysis, ranking: Ranking) -> dict[tuple[str, str], Comparison]:
     """Return the comparisons of ranked arms by (arm, other arm); each pair is there in both directions."""
     found: dict[tuple[str, str], Comparison] = {}
+    metric = analysis.cell(ranking.places[0].arm, ranking.setting, ranking.metric).metric
     for one in analysis.pairs:
         if (one.setting, one.metric) == (ranking.setting, ranking.metric):
-            metric = analysis.cell(one.arm, ranking.setting, ranking.metric).metric
             found[one.arm, one.against] = one
             found[one.against, one.arm] = _turned(metric, one)
     return found

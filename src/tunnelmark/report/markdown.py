@@ -191,12 +191,12 @@ def _arm_pairs(analysis: Analysis) -> list[str]:
 
 
 def _travels(analysis: Analysis) -> list[str]:
-    parts = []
-    for table in travels.tables(analysis):
+    parts, found = [], travels.tables(analysis)
+    for table in found:
         parts.append(f"### {_safe(travels.titled(analysis, table))}, and what bound it")
         parts.append(_rows(table.head, [[f"**{_safe(row[0])}**", *map(_safe, row[1:])] for row in table.rows]))
         parts.append("\n".join(f"- {_safe(said)}" for said in table.said))
-    return [*parts, _safe(travels.explained(analysis))] if parts else []
+    return [*parts, _safe(travels.explained(analysis, found))] if parts else []
 
 
 def _stacks(analysis: Analysis) -> list[str]:

@@ -60,11 +60,12 @@ def heading(text: str) -> RenderableType:
 def _machines(analysis: Analysis) -> list[RenderableType]:
     """Return each arm's headline, where it would lie on another machine, and what limited the arm."""
     parts: list[RenderableType] = []
-    for found in travels.tables(analysis):
-        parts.append(heading(f"{travels.titled(analysis, found)}: on another machine, and what bound it"))
-        parts.append(table(found.head, found.rows))
-        parts += [Text(said, style="yellow") for said in found.said]
-    return [*parts, Text(travels.explained(analysis), style="dim")] if parts else []
+    found = travels.tables(analysis)
+    for each in found:
+        parts.append(heading(f"{travels.titled(analysis, each)}: on another machine, and what bound it"))
+        parts.append(table(each.head, each.rows))
+        parts += [Text(said, style="yellow") for said in each.said]
+    return [*parts, Text(travels.explained(analysis, found), style="dim")] if parts else []
 
 
 def _pairs(analysis: Analysis) -> list[RenderableType]:

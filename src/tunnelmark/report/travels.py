@@ -40,6 +40,8 @@ class TravelTable:
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     said: tuple[str, ...]
+    multiples: bool
+    """Whether any arm's result is a multiple of the anchor."""
 
 
 def tables(analysis: Analysis) -> tuple[TravelTable, ...]:
@@ -67,13 +69,20 @@ def _table(analysis: Analysis, each: Sequence[Headline]) -> TravelTable:
         if all(one.first in ("direct", "plain") for one in each) and any(columns["against direct"]):
             del columns["result"]
     rows = tuple(zip(*columns.values(), strict=True))
-    return TravelTable(each[0].setting, each[0].metric, tuple(columns), rows, _said(analysis, each))
+    return TravelTable(
+        each[0].setting,
+        each[0].metric,
+        tuple(columns),
+        rows,
+        _said(analysis, each),
+        any(one.first == "anchor" for one in each),
+    )
 
 
-def explained(analysis: Analysis) -> str:
-    """Explain the columns `HEAD` in a few sentences."""
+def explained(analysis: Analysis, shown: Sequence[TravelTable]) -> str:
+    """Explain the columns of the tables that are shown, in a few sentences."""
     anchor, direct = anchor_of(analysis.results.plan.arms), analysis.reference or "direct"
-    multiples = anchor is not None and any(one.first == "anchor" for one in headlines(analysis))
+    multiples = any(table.multiples for table in shown)
     said = [f"Delays are what they add to {direct}'s."]
     if overview.has_intervals(analysis):
         said.insert(0, "Intervals in brackets cover this run on this machine (95 %).")

@@ -18,3 +18,11 @@ def test_numbers_are_ordered_as_numbers_and_a_message_may_end_with_one() -> None
     assert merged_messages(["late by 1,000", "late by 9"]) == [("late by 9 to 1,000", 2)]
     assert merged_messages(["nothing at all"]) == [("nothing at all", 1)]
     assert merged_messages([]) == []
+
+
+def test_addresses_and_versions_are_no_numbers_that_have_a_range() -> None:
+    """As it was: a report of trials that named 10.0.0.1 and 10.0.0.2 could not be written."""
+    assert merged_messages(["10.0.0.1 is silent for 2 s"]) == [("10.0.0.1 is silent for 2 s", 1)]
+    assert merged_messages(["10.0.0.1 is silent for 2 s", "10.0.0.2 is silent for 9 s"]) == [
+        ("… is silent for 2 to 9 s", 2)
+    ]

@@ -74,9 +74,10 @@ def test_every_report_says_so() -> None:
 
 def test_a_loss_in_a_buffer_is_said_to_be_the_processors_bound() -> None:
     found = bound()
-    assert "receive buffer" not in travels.explained(found)
+    assert "receive buffer" not in travels.explained(found, travels.tables(found))
     losing = {key: Bottleneck("loss", VPN_BUFFER) for key in found.bound_by}
-    said = travels.explained(replace(found, bound_by=losing))
+    losses = replace(found, bound_by=losing)
+    said = travels.explained(losses, travels.tables(losses))
     assert "Loss in the VPN's receive buffer: its program emptied its socket too late" in said
     assert "all others, such as those that link, load or window bounds, as a share of direct" in said
 
