@@ -48,6 +48,11 @@ class SizeCounts:
         """The number of packets on the wire."""
         return sum(self.sizes.values())
 
+    @property
+    def ip_bytes(self) -> int:
+        """The bytes of the IP packets that the interface took: a super-packet is one, with one set of headers."""
+        return self.bytes - _ETHERNET * (self.packets - self.segments)
+
 
 def program(numbers: int) -> bytes:
     """Return the filter as bytes; `numbers` is its map's file descriptor.

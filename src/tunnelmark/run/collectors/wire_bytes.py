@@ -147,14 +147,15 @@ class _Wire:
 def split(counts: _counts.TrafficCounts, counted: Iterable[SizeCounts], bare: bool) -> _counts.TrafficCounts:
     """Convert a node's counts to wire packets, if its card splits super-packets.
 
-    `counted` covers all sent packets or a part of them, and is scaled up. `bare`: there is no tunnel, so the underlay's
-    interface is the overlay's, too.
+    `counted` covers all sent packets or a part of them, and is scaled up by its bytes: a byte makes nearly the same number
+    of wire packets in a super-packet of any length, so a part with longer or shorter ones than the rest does not matter.
+    `bare`: there is no tunnel, so the underlay's interface is the overlay's, too.
     """
     seen = tuple(counted)
-    looked_at = sum(each.packets - each.segments for each in seen)
-    share = counts.sent_packets / looked_at if looked_at else 0.0
-    segments = round(share * sum(each.segments for each in seen))
-    headers = round(share * sum(each.headers for each in seen))
+    counted_bytes, split_off = sum(each.ip_bytes for each in seen), sum(each.segments for each in seen)
+    sent = counts.sent_bytes * sum(each.packets for each in seen) / counted_bytes if counted_bytes else 0.0
+    segments = max(0, round(sent) - counts.sent_packets)
+    headers = round(segments * sum(each.headers for each in seen) / split_off) if split_off else 0
     found = replace(counts, sent_packets=counts.sent_packets + segments, sent_bytes=counts.sent_bytes + headers)
     return replace(found, inner_sent_packets=found.sent_packets, inner_sent_bytes=found.sent_bytes) if bare else found
 

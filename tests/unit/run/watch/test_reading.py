@@ -139,3 +139,11 @@ def test_what_was_looked_at_now_and_then_stands_for_all():
     found = split(passed(0, 0, 145_320, 10), [SizeCounts({1_514: 10}, 14_546, 9, 9 * 52)], bare=False)
     assert (found.sent_packets, found.sent_bytes) == (100, 150_000)
     assert split(passed(0, 0, 900, 6), [], bare=False).sent_packets == 6
+
+
+def test_longer_super_packets_while_sizes_were_counted_do_not_make_more_packets():
+    # All: 1,000 packets of 1,500 B and 100 super-packets of 10; counted were 40 of these alone.
+    counted = SizeCounts({1_514: 400}, 40 * 14_546, 360, 360 * 52)
+    found = split(passed(0, 0, 1_000 * 1_500 + 100 * 14_532, 1_100), [counted], bare=True)
+    assert found.sent_packets == pytest.approx(2_000, rel=0.02)
+    assert found.sent_bytes / found.sent_packets <= 1_500
