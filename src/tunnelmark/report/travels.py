@@ -10,7 +10,7 @@ from tunnelmark.analyse.bottleneck import SHARED
 from tunnelmark.analyse.machines import BETWEEN
 from tunnelmark.analyse.model import VPN_BUFFER, Analysis, Bottleneck, Interval, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import formatting, overview, placed, titles
+from tunnelmark.report import congestion_window, formatting, overview, placed, titles
 
 APART = "≠"
 """Marks a ratio of two arms that different things limited, such as the processor and the link."""
@@ -155,13 +155,17 @@ def _bound(bound: Bottleneck) -> str:
 
 
 def _said(analysis: Analysis, each: Sequence[Headline]) -> tuple[str, ...]:
-    """Return a sentence for each two different limits of a ratio's two arms, with the arms for which it is true."""
+    """Return a sentence for each two different limits of a ratio's two arms, with the arms for which it is true.
+
+    What loss does to TCP's congestion window comes last.
+    """
     arms: dict[str, list[str]] = {}
     for one in each:
         for text in (one.apart, one.multiple.apart if one.multiple and one.first == "anchor" else ""):
             if text:
                 arms.setdefault(text, []).append(one.arm)
-    return tuple(f"{APART} {formatting.listed(names)}: {text}." for text, names in arms.items())
+    said = [f"{APART} {formatting.listed(names)}: {text}." for text, names in arms.items()]
+    return tuple(filter(None, [*said, congestion_window.explanation(analysis, each)]))
 
 
 def times(estimate: float, interval: Interval | None) -> str:
