@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 from tunnelmark.analyse.ceilings import AT_LOAD, is_throughput
 from tunnelmark.analyse.model import BY_ITS_TCP, PROCESSOR, VPN_BUFFER, Analysis, Bottleneck, MetricCell, Scenario, What
@@ -293,16 +294,19 @@ def of_cell(bounds: Iterable[Bottleneck | None]) -> Bottleneck | None:
 
 def _losses(trials: Sequence[Bottleneck], total: int) -> Bottleneck:
     """Return the losses of these trials as one bottleneck, which names the places that lost most, along the path."""
-    shares = dict.fromkeys((*_PLACES, *(trial.place for trial in trials)), 0.0)
-    for trial in trials:
-        for place, share in (trial.lost or {trial.place: 1.0}).items():
-            shares[place] += share / len(trials)
+    each = [trial.lost or {trial.place: 1.0} for trial in trials]
+    shares = {
+        place: fmean(lost.get(place, 0.0) for lost in each) for place in (*_PLACES, *(trial.place for trial in trials))
+    }
     most = [place for place in shares if shares[place] >= SHARED] or [max(shares, key=lambda place: shares[place])]
     *first, last = most
     named = f"{', '.join(first)}{',' if ',' in ''.join(first) else ''} and {last}" if first else last
     lost = {place: share for place, share in shares.items() if share}
     why = "; ".join(f"{place}: {100 * share:.0f} %" for place, share in lost.items())
-    return Bottleneck("loss", named, f"shares of the lost packets: {why}", len(trials), total, lost)
+    by_trial = {
+        place: (min(of.get(place, 0.0) for of in each), max(of.get(place, 0.0) for of in each)) for place in lost
+    }
+    return Bottleneck("loss", named, f"shares of the lost packets: {why}", len(trials), total, lost, by_trial)
 
 
 def bound_by(plan: PlanInfo, trials: Iterable[TrialRow]) -> Mapping[tuple[str, Scenario], Bottleneck]:

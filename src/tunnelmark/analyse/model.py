@@ -245,7 +245,8 @@ class Bottleneck:
     """The limit of a trial, or of most trials of a cell (`count` of `total`).
 
     `place`: where packets were lost. `why`: the figures that show the limit. `lost`: if packets were lost, the share of
-    each place in them, from 0 to 1.
+    each place in them, from 0 to 1; of a cell, the mean over its trials. `lost_by_trial`: of a cell, the least and the
+    largest such share that a trial had, by place.
     """
 
     what: What
@@ -254,6 +255,7 @@ class Bottleneck:
     count: int = 1
     total: int = 1
     lost: Mapping[str, float] = field(default_factory=dict[str, float])
+    lost_by_trial: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, tuple[float, float]])
 
     @property
     def processor(self) -> bool:

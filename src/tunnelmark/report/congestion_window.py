@@ -51,12 +51,7 @@ def _median(cell: MetricCell) -> float:
 
 def _listed(cells: dict[str, MetricCell], arms: Sequence[str]) -> str:
     shown = formatting.scale(cells[arms[0]].metric.unit, [_median(cells[arm]) for arm in arms])
-    return formatting.listed(
-        [
-            f"{arm} {formatting.with_unit(formatting.number(_median(cells[arm]) / shown.factor), shown.unit)}"
-            for arm in arms
-        ]
-    )
+    return formatting.listed([f"{arm} {shown.value(_median(cells[arm]))}" for arm in arms])
 
 
 def _cause(windows: dict[str, MetricCell], trips: dict[str, MetricCell], direct: str, arms: Sequence[str]) -> str:

@@ -53,6 +53,9 @@ def not_shown(analysis: Analysis) -> tuple[str, ...]:
     said.append(
         f"Other links than {which}, other traffic than {traffic}, and what comes after more than {clock(longest)}."
     )
+    pings = [use.name for use in plan.workloads if use.workload == "ping"]
+    if pings:
+        said.append(f"Round trips under load: {formatting.listed(pings)} ran while the path carried nothing else.")
     said += [*_without_rate(analysis), *placed.single_cores(analysis)]
     vpns = dict.fromkeys(arm.vpn for arm in plan.arms)
     programs = [vpn for vpn in vpns if vpn in USER_SPACE_WIREGUARD]

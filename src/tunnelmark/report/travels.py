@@ -150,8 +150,14 @@ def _bound(bound: Bottleneck) -> str:
     most = {place: share for place, share in bound.lost.items() if share >= SHARED}
     text = bound.text
     if len(most) > 1:
-        text = "loss, of which " + "; ".join(f"{formatting.percent(share)}: {place}" for place, share in most.items())
+        shares = (formatting.percent(share) + _range(bound.lost_by_trial.get(place)) for place, share in most.items())
+        text = "loss, of which " + "; ".join(f"{share}: {place}" for share, place in zip(shares, most, strict=True))
     return text if bound.count == bound.total else f"{text} ({bound.count} of {bound.total} trials)"
+
+
+def _range(by_trial: tuple[float, float] | None) -> str:
+    """Return ` (6–61 % by trial)` for the least and the largest share of any trial; "" if they are not known."""
+    return f" ({100 * by_trial[0]:.0f}–{formatting.percent(by_trial[1])} by trial)" if by_trial else ""
 
 
 def _said(analysis: Analysis, each: Sequence[Headline]) -> tuple[str, ...]:

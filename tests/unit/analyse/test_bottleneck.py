@@ -251,6 +251,7 @@ def test_losses_are_one_bottleneck_and_it_names_every_place_that_lost_many() -> 
     assert (found.count, found.total, found.processor) == (3, 3, False)
     assert sum(found.lost.values()) == pytest.approx(1)
     assert found.lost["the VPN's receive buffer"] == pytest.approx(0.478, abs=0.01)
+    assert found.lost_by_trial["the VPN's receive buffer"] == pytest.approx((100 / 230, 100 / 190))
     few = of_cell(
         [of_trial(replace(row(), limits=QUIET | {"drop_lossy_source": 900.0, "drop_rcvbuf_target": 100.0}), TCP, RATE)]
     )

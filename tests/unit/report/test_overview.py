@@ -9,7 +9,7 @@ import pytest
 from tunnelmark import registry
 from tunnelmark.analyse import judge
 from tunnelmark.report import html, overview
-from unit.builders import TCP, Study
+from unit.builders import PING, TCP, Study
 from unit.conditions import STUDY, analysed
 
 CLEAR = Study(
@@ -38,6 +38,12 @@ def test_the_answer_leads_the_page():
 def test_it_says_what_the_numbers_do_not_show():
     said = overview.not_shown(analysed(STUDY, {}))
     assert "Other links than these 2, other traffic than tcp, and what comes after more than 3 s." in said
+
+
+def test_it_says_that_a_ping_met_no_other_traffic():
+    said = overview.not_shown(judge(Study(workloads=(PING,)).results()))
+    assert "Round trips under load: ping ran while the path carried nothing else." in said
+    assert "Round trips" not in " ".join(overview.not_shown(analysed(STUDY, {})))
 
 
 def test_it_says_which_versions_were_measured_where_that_is_known():

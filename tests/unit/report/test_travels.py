@@ -120,9 +120,13 @@ def test_a_cell_of_which_no_bound_holds_for_most_trials_says_which_there_were() 
 def test_losses_in_two_places_are_told_with_their_shares_and_columns_that_say_nothing_are_left_out() -> None:
     found = bound()
     lost = {"the link, as its profile says": 0.52, VPN_BUFFER: 0.48}
-    losing = Bottleneck("loss", "the link, as its profile says, and the VPN's receive buffer", "", 4, 5, lost)
+    of_trials = {"the link, as its profile says": (0.06, 1.0), VPN_BUFFER: (0.0, 0.94)}
+    losing = Bottleneck(
+        "loss", "the link, as its profile says, and the VPN's receive buffer", "", 4, 5, lost, of_trials
+    )
     said = row(replace(found, bound_by=dict.fromkeys(found.bound_by, losing)), "tinc", "goodput")
     assert said["bound by"].replace("\N{NO-BREAK SPACE}", " ") == (
-        "loss, of which 52 %: the link, as its profile says; 48 %: the VPN's receive buffer (4 of 5 trials)"
+        "loss, of which 52 % (6–100 % by trial): the link, as its profile says; 48 % (0–94 % by trial): the VPN's receive buffer"
+        " (4 of 5 trials)"
     )
     assert "result" not in said and "on another machine" not in said
