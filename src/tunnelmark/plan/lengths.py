@@ -25,12 +25,16 @@ if TYPE_CHECKING:
 ROUNDS = 20
 """A transfer is measured for at least so many round trips: with fewer, a single loss decides its result."""
 
+BURSTS = 5
+"""It is measured for at least so many bursts of loss, on average: with fewer, a single burst decides its result."""
+
 _LIMIT = 1000  # packets: netem's default (tc-netem(8))
 _SEGMENT = 1448  # bytes of payload of a full TCP segment with timestamps
 _INITIAL = 10  # segments of the initial window (RFC 6928)
 _BUFFER = 4 * 2**20  # bytes: the kernel's default of tcp_wmem, which limits what is in flight if no rate does
 _BETA, _CUBE = 0.7, 0.4  # CUBIC's decrease and its scaling in segments/s^3 (RFC 9438, 4.6 and 4.1.2)
 _FRIENDLY = 3 * (1 - _BETA) / (1 + _BETA)  # segments a round trip by which CUBIC grows if Reno would be faster (4.3)
+_BALANCED = 0.9  # a window is in balance with bursts if the next one finds at least this share of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +55,23 @@ def needed(path: Sequence[Profile]) -> Needed:
     """Return the warm-up, window and period of cuts that a transfer on this path needs."""
     trip = round_trip(path)
     periods = [float(each.every) for link in path for each in _cuts(link) if each.every is not None]
-    return Needed(_filled(path, trip), ROUNDS * trip, max(periods, default=0.0))
+    return Needed(_filled(path, trip), max(ROUNDS * trip, BURSTS * _bursts(path)), max(periods, default=0.0))
+
+
+def _bursts(path: Sequence[Profile]) -> float:
+    """Return the mean seconds between bursts of loss on the path, of the link that has most of them; 0 without bursts."""
+    return min((float(each.forward.loss.every) for each in path if isinstance(each.forward.loss, Bursts)), default=0.0)
 
 
 def _filled(path: Sequence[Profile], trip: float) -> float:
-    """Return the seconds until a stream fills the path: handshake, slow start, and recovery from the loss that ends it.
+    """Return the seconds until a stream's window is what the path leaves it in the long run.
 
     Slow start doubles the window each round trip (RFC 5681, 3.1) from ten segments (RFC 6928) up to rate x round trip,
     or to what the links' independent loss p allows: 1.054 (trip / p)^(3/4) segments (RFC 9438, 5.1), or Reno's
     sqrt(1.5 / p) if that is more (Mathis et al., CCR 27(3), 1997). The loss at a full queue leaves 0.7 of the window
-    (RFC 9438, 4.6). If that is less than the path holds, it grows again as CUBIC (K = cbrt(0.3 W / 0.4) seconds, 4.2)
-    or, on short paths, as Reno would (4.3), whichever is faster. Rate and queue are those of the slowest link.
+    (RFC 9438, 4.6). If that is less than the path holds, it grows again. Rate and queue are those of the slowest link.
+    Bursts of loss come by time, so slow start may pass them by and end at a window far above the one that they leave
+    in the long run: then it takes several bursts to come down (`_until_balanced`).
     """
     slowest = min(path, key=lambda link: float(link.carried or math.inf))
     full = float(slowest.carried) / 8 * trip / _SEGMENT if slowest.carried else _BUFFER / _SEGMENT
@@ -70,12 +80,31 @@ def _filled(path: Sequence[Profile], trip: float) -> float:
     bounded = max(1.054 * (trip / lost) ** 0.75, math.sqrt(1.5 / lost)) if lost else math.inf
     started = trip * (1 + math.ceil(math.log2(max(min(full, bounded) / _INITIAL, 1))))
     most = full + _queue(slowest) / _SEGMENT
+    if (bursts := _bursts(path)) and (down := _until_balanced(min(most, bounded), full, trip, bursts)):
+        return started + down
     if slowest.rate is None or bounded < full or _BETA * most >= full:
         return started
     gone = (1 - _BETA) * most
-    # The next burst of losses ends the recovery.
-    again = min((float(loss.every) for loss in losses if isinstance(loss, Bursts)), default=math.inf)
-    return started + min(math.cbrt(gone / _CUBE), gone / _FRIENDLY * trip, again)
+    return started + min(math.cbrt(gone / _CUBE), gone / _FRIENDLY * trip)
+
+
+def _until_balanced(window: float, full: float, trip: float, every: float) -> float:
+    """Return the seconds until a window of so many segments is in balance with bursts of loss; 0 if it is already.
+
+    A burst leaves 0.7 of the window. Up to the next one, `every` seconds later, it grows as CUBIC does: by
+    0.4 (t - K)^3 + W with K = cbrt(0.3 W / 0.4) (RFC 9438, 4.2), or as Reno would where that is faster (4.3), and to
+    not more than `full` segments. It is in balance if that brings it back to nearly what it was.
+    """
+    took = 0.0
+    while (after := _grown(window, trip, every)) < _BALANCED * min(window, full):
+        window, took = after, took + every
+    return took
+
+
+def _grown(window: float, trip: float, seconds: float) -> float:
+    """Return the window, in segments, that CUBIC has so many seconds after a loss at `window` segments."""
+    cubic = _CUBE * (seconds - math.cbrt((1 - _BETA) * window / _CUBE)) ** 3 + window
+    return max(cubic, _BETA * window + _FRIENDLY * seconds / trip)
 
 
 def _queue(profile: Profile) -> float:
@@ -142,16 +171,25 @@ def too_short(use: WorkloadUse, path: Sequence[Profile], kind: type[BaseModel]) 
     )
     said = []
     if transfers and duration - warmup < asked.window - 1e-9:
-        trip = asked.window / ROUNDS
-        said.append(f"{(duration - warmup) / trip:.1f} round trips are measured, {ROUNDS} are needed")
+        said += _measured(path, duration - warmup)
     if transfers and warmup < asked.warmup:
-        said.append(
-            f"a warm-up of {Duration(warmup)} is within slow start, which takes {Duration(round(asked.warmup, 3))}"
-        )
+        until = "slow start and the bursts of loss after it, which take" if _bursts(path) else "slow start, which takes"
+        said.append(f"a warm-up of {Duration(warmup)} is within {until} {Duration(round(asked.warmup, 3))}")
     if asked.period > duration:
         share = min((duration + _longest(path)) / asked.period, 1)
         said.append(f"its cut every {Duration(asked.period)} is met in {100 * share:.0f} % of the blocks")
     return "; ".join(said)
+
+
+def _measured(path: Sequence[Profile], window: float) -> list[str]:
+    """Return how many round trips and bursts of loss a window of so many seconds holds, if that is too few."""
+    trip, bursts = round_trip(path), _bursts(path)
+    said = (
+        [f"{window / trip:.1f} round trips are measured, {ROUNDS} are needed"] if window < ROUNDS * trip - 1e-9 else []
+    )
+    if window < BURSTS * bursts - 1e-9:
+        said.append(f"{window / bursts:.1f} bursts of loss are met on average, {BURSTS} are needed")
+    return said
 
 
 def _longest(path: Sequence[Profile]) -> float:
