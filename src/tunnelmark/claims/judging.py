@@ -1,13 +1,16 @@
 """Judges a claim: computes each statement's effect with its interval, and compares it with the claimed range.
 
-Paired values give an effect in each block, whose mean has Student's interval; ratios are averaged as logarithms. Runs
-that are not paired give Welch's interval of the sum of the cells' means (B. L. Welch, Biometrika 34, 1947, pp. 28-35).
-An interval inside of the range shows the statement, and one outside of it shows the contrary. So a claim holds by
-evidence only. If a claim has several statements, one false alarm would be enough to refute it. So the intervals that
-can refute it are wider (Bonferroni). A share of trials has the exact interval of a share.
+If values are paired, each block has an effect, and the mean of these effects has Student's interval. If values are not
+paired, the effect is computed from the mean of each cell, and has Welch's interval (B. L. Welch, Biometrika 34, 1947,
+pp. 28-35). Ratios are averaged as logarithms. A share of successful trials has an exact interval.
 
-A rate that this machine's processor limits is lower than the published link allows. If a claim bounds a ratio on one
-side only, and such a rate can only move it to the other side, the claim may still be shown; it cannot be refuted.
+An interval inside of the range shows the statement, and an interval outside of the range shows the contrary. So a claim
+holds by evidence only. If a claim has several statements, one false alarm would be enough to refute the claim. So the
+intervals that can refute it are wider (Bonferroni).
+
+A rate that this machine's processor limits is lower than the published link allows. Some claims bound a ratio on one
+side only. If the limited rate can only move the ratio away from the claimed range, the claim can still hold; if it does
+not hold, it is not testable.
 """
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ class Quantity:
 class Condition:
     """A condition under which the source measured, and the profile and topology of the study that repeat it.
 
-    `topology`: "" means the study's only one. `impaired`: the link limits TCP, not the hosts' processors.
-    `unmeasured`: why the study has no such condition, or "".
+    `topology`: "" if the study has only one topology. `impaired`: whether loss, delay or jitter of the link limits TCP,
+    so that the processors of the source's hosts do not. `unmeasured`: why the study has no such condition, or "".
     """
 
     name: str
@@ -151,7 +151,8 @@ class Claim:
 
     `place`: where the source makes it. `says`: the claim in a sentence of our own.
     `order`: the cells of a claimed order, the largest value first; agreement with it is also given as Kendall's tau.
-    `untestable`: why no run of this laboratory can test it. `contradicted`: what the source's own figures say against.
+    `untestable`: why no run of this laboratory can test the claim, or "". `contradicted`: what the source's own figures
+    say against the claim, or "".
     """
 
     id: str
@@ -227,7 +228,8 @@ class Values(Protocol):
         """Return the reason why these cells cannot be compared with the published ones; "" if they can.
 
         `scale`: "ratio" or "difference".
-        `conservative`: cells whose values may be too low, because a lower value only speaks against the claim.
+        `conservative`: cells whose lower values would speak against the claim. So the claim can still hold if this
+        machine's processor lowers these values, and such a limit is not an obstacle.
         """
 
 
@@ -237,8 +239,8 @@ class Effect:
 
     `estimate`, `low`, `high`: a ratio, or in the source's unit; `low` and `high` are None if there is no interval.
     `count`: the number of blocks, or of machines if the interval is over machines (if runs are not paired: the smallest
-    number of runs of a cell). `blocks`: how many would decide whether the statement holds; None if that is decided, or
-    if no useful number would decide it.
+    number of runs of a cell). `blocks`: how large `count` must be in all to decide whether the statement holds, if
+    estimate and spread stay the same; None if this is decided, or if it takes more than `judging.MOST_BLOCKS`.
     """
 
     statement: Statement

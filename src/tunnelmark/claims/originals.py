@@ -39,10 +39,11 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """How a source measured, as far as a run records the same of itself; "" for what the source does not say.
+    """How a source measured, in texts that a report compares with a run's record; "" for what the source does not say.
 
-    `versions`: the version of each of the source's arms. `tools`: the version of each tool, by the name that a run
-    records. `lengths`: how long the source measured, by the study's workload.
+    `runs`: how often the source measured each cell. `versions`: by the source's name of an arm, the arm's version.
+    `tools`: by the name of a tool in a run's record, the tool's version. `lengths`: by the study's name of a workload,
+    how long the source measured, such as "10 minutes" or "5,000 requests".
     """
 
     hosts: str = ""
@@ -58,9 +59,10 @@ class Setup:
 class SourceDifference:
     """A difference between a source and its repetition that the repetition's record does not show by itself.
 
-    `studies`, `workloads`, `arms` (of the study), `conditions` (of the source): it is about runs with one of these; ()
-    means any. `length`: it is about runs of that length; "" means any. `one_machine`: if set, it is only about runs
-    whose nodes share a machine.
+    `says`: the difference in a sentence or two. All other fields limit the runs to which the difference applies.
+    `studies`, `workloads`, `arms` (the study's names), `conditions` (the source's names): the run has at least one of
+    these; () means any run. `length`: "full" for runs with `--full`, "usual" for runs without it; "" means any run.
+    `one_machine`: if True, all nodes of the run share a machine.
     """
 
     topic: Topic

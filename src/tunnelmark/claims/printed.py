@@ -1,6 +1,7 @@
 """Gives the values that a source prints as if they were measured.
 
-Judging them says whether the source's sentences follow from its own figures, and whether a test can fail.
+If a claim does not hold by these values, the source contradicts its own figures. If values are changed against a claim,
+the verdict shows whether the claim's test can fail.
 """
 
 from __future__ import annotations

@@ -51,9 +51,10 @@ OF_THE_VPN = frozenset({"not-ready", "daemon-died", "workload-failed"})
 
 
 def of_seconds(analysis: Analysis, arm: str, setting: Scenario, metric: MetricInfo, statistic: str) -> dict[int, float]:
-    """Return, by block, a `seconds-...` statistic of the trials, in the metric's unit (`seconds-cv`: a pure number).
+    """Return, by block, a statistic over a trial's seconds, in the metric's unit (`seconds-cv`: a pure number).
 
-    Trials with fewer than two whole seconds are left out, and for `seconds-cv` those with values of zero only.
+    `statistic`: a name in `SECONDS`, which `Statistic` explains. Trials with fewer than two whole seconds are left out,
+    and for `seconds-cv` also trials whose values are all zero.
     """
     found: dict[int, list[float]] = {}
     for row in _rows(analysis, arm, setting):
@@ -65,7 +66,11 @@ def of_seconds(analysis: Analysis, arm: str, setting: Scenario, metric: MetricIn
 
 
 def whole_seconds(series: Iterable[tuple[float | None, float]]) -> list[float]:
-    """Return the mean of a series (time in seconds, value) in each second; of the last one only if it is complete."""
+    """Return the mean value of a series in each second; the last second is left out if it is not complete.
+
+    `series`: pairs of a time, in seconds since the measurement began, and a value. A pair without a time (None) is the
+    value of a whole trial, and is left out. [] if fewer than two pairs have a time.
+    """
     points = sorted((time, value) for time, value in series if time is not None)
     if len(points) < 2:
         return []
@@ -80,7 +85,10 @@ def whole_seconds(series: Iterable[tuple[float | None, float]]) -> list[float]:
 
 
 def made_of(values: Sequence[float], statistic: str) -> float:
-    """Return a `seconds-...` statistic of the values of whole seconds, of which there are two or more."""
+    """Return a statistic over a trial's seconds, in the unit of the values (`seconds-cv`: a pure number).
+
+    `values`: one for each whole second, two or more. `statistic`: a name in `SECONDS`, which `Statistic` explains.
+    """
     match statistic:
         case "seconds-mean":
             return fmean(values)
@@ -97,10 +105,10 @@ def made_of(values: Sequence[float], statistic: str) -> float:
 
 
 def of_runs(values: Mapping[int, float]) -> dict[int, float]:
-    """Return, by block, the jackknife's pseudo-value of the standard deviation over runs, in the unit of the values.
+    """Return, by block, a value that replaces the standard deviation over runs, in the unit of the given values.
 
-    It is the exponential of the pseudo-value of the logarithm. {} if all values, or all but one, are the same, or if
-    there are fewer than `MIN_BLOCKS` values.
+    The value is the exponential of the jackknife's pseudo-value, which is computed for the standard deviation's
+    logarithm. {} if all given values, or all but one, are the same, or if there are fewer than `MIN_BLOCKS` of them.
     """
     count = len(values)
     if count < MIN_BLOCKS:
@@ -114,7 +122,10 @@ def of_runs(values: Mapping[int, float]) -> dict[int, float]:
 
 
 def first_packets(analysis: Analysis, arm: str, profile: str, topology: str) -> dict[int, float]:
-    """Return, by block, the mean time in seconds until a first packet was answered in both directions."""
+    """Return, by block, the mean time in seconds from a deployment's start until both directions had answered.
+
+    The mean is over the arm's successful trials of all workloads. `topology`: "" means any.
+    """
     found: dict[int, list[float]] = {}
     for row in _of_arm(analysis, arm, profile, topology):
         if row.outcome == "ok" and row.first_packet:
@@ -148,9 +159,10 @@ def full_core(analysis: Analysis, arm: str, setting: Scenario) -> str:
 def tried(
     analysis: Analysis, arm: str, setting: Scenario | None, profile: str, topology: str
 ) -> tuple[tuple[TrialRow, ...], str]:
-    """Return the arm's trials in a setting that are not void, and the reason why they say nothing of the arm, or "".
+    """Return the arm's trials that are not void, and the reason why these trials say nothing about the arm, or "".
 
-    If `setting` is None, they are its trials in all workloads of the condition (`topology`: "" means any).
+    `setting`: the scenario of the trials. If it is None, the trials are those of all workloads with this profile and
+    topology ("" means any topology); otherwise `profile` and `topology` are not used.
     """
     rows = _of_arm(analysis, arm, profile, topology) if setting is None else _rows(analysis, arm, setting)
     found = tuple(row for row in rows if row.outcome != "void")

@@ -14,10 +14,12 @@ Table = Mapping[Cell, Printed]
 
 
 def effect(claim: ClaimTable, cell: Cell, printed: Table, within: float) -> Statement:
-    """Return the statement of a test `ratio`, `difference` or `value` about one cell.
+    """Return the statement about one cell of a claim whose test is `ratio`, `difference` or `value`.
 
-    `within`: the factor by which a ratio may differ from the printed one, if the claim does not state one. Raises
-    ValueError if the range of the statement needs a value that the source does not print, or has no stated width.
+    `printed`: the source's values, by cell. `within`: the factor by which a ratio may differ from the printed ratio, if
+    the claim does not state a factor. If the claim states neither `least` nor `most`, the range is around the printed
+    value. Then ValueError is raised if the source prints no such value, or if a `difference` or `value` does not state
+    `plus_minus`.
     """
     terms = _terms(cell, claim.over)
     scale: EffectScale = "ratio" if claim.test == "ratio" else "difference"
@@ -41,8 +43,9 @@ def order(
 ) -> tuple[Statement, ...]:
     """Return, for pairs of cells (best first), the statements that the earlier cell is better than the later one.
 
-    Pairs whose printed values are closer than the margin are left out. Pairs that the printed values reverse are not:
-    such a claim is contradicted by its own source. If not all values are printed, only neighbours are paired.
+    `margin`: a factor; a pair is left out if the ratio of its printed values is between 1 / `margin` and `margin`.
+    `quantity`, `over`: as in `before`. If the printed values of a pair are in the reverse order, the pair has a
+    statement too: its own source contradicts such a claim. If not all values are printed, only neighbours are paired.
     """
     pairs = combinations(cells, 2) if all(_known(cell, over, printed) for cell in cells) else pairwise(cells)
     found = []
@@ -56,7 +59,8 @@ def order(
 def before(better: Cell, worse: Cell, printed: Table, quantity: Quantity, over: Sequence[OverTable] = ()) -> Statement:
     """Return the statement that `better` is better than `worse`: the ratio of their values is above 1.
 
-    The ratio is that of the value that should be larger to the other one. `over`: what both are compared with first.
+    The value that should be larger is divided by the other value; `quantity.better` says whether larger is better.
+    `over`: the cells by which both values are divided before, as `claims_schema.OverTable` states them.
     """
     larger, smaller = (better, worse) if quantity.better == "higher" else (worse, better)
     terms = _joined((*_terms(larger, over), *((cell, -power) for cell, power in _terms(smaller, over))))

@@ -19,10 +19,11 @@ _SEED = 20
 
 
 def kendall(samples: Sequence[CellValues], values: Values) -> tuple[float, float, float] | None:
-    """Return Kendall's tau of the means' order against the published one (largest first), and its interval's two ends.
+    """Return Kendall's tau of the order of the cells' means against the published order, and both ends of its interval.
 
-    1: the same order; -1: the reverse. None with fewer than three cells. The interval is one of 95 %; its ends equal
-    tau if each cell has a single value, values are not paired, or fewer than three blocks have all cells.
+    `samples`: the values of each cell, in the published order, the largest first. `values`: where the samples are from.
+    A tau of 1: the same order; -1: the reverse. None with fewer than three cells. The interval is one of 95 %; its ends
+    equal tau if each cell has a single value, values are not paired, or fewer than three blocks have all cells.
     """
     if len(samples) < 3:
         return None

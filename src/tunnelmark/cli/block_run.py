@@ -32,7 +32,7 @@ from tunnelmark.run.runner import RunContext
 
 
 def main(place: Path) -> int:
-    """Carry out the request in the folder. Return the exit code: 0 if there is an answer."""
+    """Carry out the request in the folder `place`. Return 0, or the error's exit code if `error.json` is written."""
     threading.Thread(target=_end_with_worker, daemon=True).start()
     asked = json.loads((place / REQUEST).read_text())
     try:
@@ -57,8 +57,9 @@ def _end_with_worker() -> None:
 def facts(study: Study, asked: Mapping[str, Any], console: Console) -> Mapping[str, Any]:
     """Return this machine's environment as results record it, with every program that takes part; print warnings.
 
-    MissingPart if so much is missing that nothing can be measured (see `measuring.require`), or if virtual machines are
-    asked for and cannot run here.
+    `asked`: the request, a `cluster.tasks.BlockTask` as a mapping; only its `kernels` are used. MissingPart if so much
+    is missing that nothing can be measured (see `measuring.require`), or if virtual machines are asked for and cannot
+    run here.
     """
     from tunnelmark.cli.measuring import require
 

@@ -17,10 +17,11 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class BlockTarget:
-    """Which workers measure the blocks of a study. It is false if no option names any: this command measures itself.
+    """Which workers measure the blocks of a study; false if no option names workers, so that the command measures.
 
-    `address`: those of the Dask scheduler there, with the keys in the folder `tls`. `local`: that number
-    of workers on this machine. `hosts`: workers that are started on the hosts in this file.
+    `address`: the address of a Dask scheduler, whose workers measure. `tls`: the folder with the scheduler's keys.
+    `local`: the number of workers to start on this machine. `hosts`: a file with a host on each line; a worker is
+    started on each host.
     """
 
     address: str | None = None

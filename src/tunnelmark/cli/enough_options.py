@@ -19,7 +19,10 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The options' values: a precision (a share), a time in seconds, a number of blocks. None keeps the study's."""
+    """The options' values; None for an option that is not given: then the study's own value holds.
+
+    `precision`: a share of 1. `budget`: seconds for all blocks. `most`: the largest number of blocks.
+    """
 
     precision: Share | None = None
     budget: Duration | None = None
@@ -29,10 +32,10 @@ class Asked:
         return (self.precision, self.budget, self.most) != (None, None, None)
 
     def of(self, study: Study, *, blocks_stated: bool) -> Study:
-        """Return the study with these values. UsageError if they cannot be used, or if it is a smoke run.
+        """Return the study with these values. UsageError if they cannot be used, or if the study is a smoke run.
 
-        If the command does not state a number of blocks (`blocks_stated`), a precision raises the study's fixed number
-        to at least `plan.enough.FLOOR`.
+        `blocks_stated`: whether the command states a number of blocks. If it does not, and a precision is asked for, a
+        study with a fixed number of blocks gets at least `plan.enough.FLOOR` blocks.
         """
         if self and study.smoke:
             raise UsageError(

@@ -62,7 +62,10 @@ class _Carried:
         self._from: dict[int, int] = {}  # pipe -> our file descriptor
 
     def begin(self, message: Mapping[str, Any], *, together: bool) -> None:
-        """Ask for the program. Its two outputs go to our standard output if `together`, else each to its own."""
+        """Ask the lab's process to run a program; `message` has its `node`, `argv` and `env` (see `exec_server`).
+
+        With `together`, the program's error output goes to our standard output, otherwise to our error output.
+        """
         theirs, self._into = os.pipe()
         os.set_blocking(self._into, False)
         given = [theirs]

@@ -29,9 +29,10 @@ Lost = Callable[[], Awaitable[str | None]]
 
 @asynccontextmanager
 async def serving(nodes: Mapping[str, Node], lost: Lost, door: Path) -> AsyncIterator[None]:
-    """Run programs on `nodes` for clients of the socket `door` while the block runs, then end all of these programs.
+    """Run programs on `nodes` for clients, until the body of the `with` statement ends; then end these programs.
 
-    Only this process's user can connect. If a node is gone, `lost` gives the reason that the client gets.
+    `nodes`: by name. `door`: the path at which the socket for clients is made; only this process's user can connect.
+    `lost`: called if a node is gone; the client gets the reason that it returns.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.setblocking(False)

@@ -21,8 +21,8 @@ _OPTIONS = {
 def refuse(why: str, *, heard: Collection[str] = (), hint: str = "") -> None:
     """Raise UsageError if the running command was given an option that has no effect on other machines.
 
-    `why` says, at the end of the message, where the command measures. `heard`: parameters that have an effect there,
-    and are not refused. `hint` replaces the hint that belongs to the option.
+    `why`: the end of the message, a clause such as "these nodes run on other hosts". `heard`: names of parameters, such
+    as "no_wait", that have an effect there, and are not refused. `hint`: replaces the hint that belongs to the option.
     """
     context = click.get_current_context(silent=True)
     if context is None:  # not called from a command line

@@ -1,4 +1,4 @@
-"""Has the functions that a host's relay is given: one for the host's facts for a study, one for the measuring lock."""
+"""Has the functions `facts` and `held`, which a command's process on another host (`lab.ssh.relay`) calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from tunnelmark.run.runner import RunContext
 def facts(asked: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the environment in which this host would measure a study, after making the files that the workloads need.
 
-    MissingPart if the host lacks a part without which the study cannot be measured.
+    `asked`: the study, as a mapping with the fields of `cluster.tasks.BlockTask`. MissingPart if the host lacks a part
+    without which the study cannot be measured.
     """
     with tempfile.TemporaryDirectory(prefix="tunnelmark-study-") as folder:
         write_inputs(asked["inputs"], Path(folder))
@@ -41,9 +42,9 @@ def facts(asked: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Hold the measurement lock while the block runs, then stop making files for workloads.
+    """Hold this host's measurement lock until the body of the `with` statement ends.
 
-    LabError if another command measures on this host.
+    Then programs that still make files for workloads are killed. LabError if another command measures on this host.
     """
     if (other := measurement_lock.measuring()) is not None:
         raise LabError(f"another command measures there: {other.what}", hint="wait for its end, or stop it")

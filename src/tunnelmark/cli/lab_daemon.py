@@ -1,8 +1,8 @@
 """The process behind `tunnelmark lab up`: holds one lab until a request to end, a kill, or the loss of a host.
 
-`python -m tunnelmark.cli.lab_daemon NAME TOPOLOGY PROFILE VPN INVENTORY` starts it, in a session of its own; the last
-two may be empty. It prints one JSON object on stdout: the lab that is up, or the error. It also writes a lab that is up
-to a state file, by which `lab exec` and `lab down` find it.
+`python -m tunnelmark.cli.lab_daemon NAME TOPOLOGY PROFILE VPN INVENTORY` starts the process, apart from the terminal
+(setsid(2)); VPN and INVENTORY may be empty. The process prints one JSON object on stdout: the lab that is up, or the
+error. It also writes a lab that is up to a state file, by which `lab exec` and `lab down` find the lab.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class LabAsked:
 async def hold(asked: LabAsked) -> None:
     """Bring the lab up, print its state, hold it until SIGTERM or SIGINT, and take it down.
 
-    It ends earlier if one of the lab's hosts is lost, and stores the reason. Raises a TunnelmarkError if the lab cannot
-    be made, or if its VPN does not start: the daemons' logs are then kept.
+    If one of the lab's hosts is lost, the lab ends earlier, and the reason is stored. Raises a TunnelmarkError if the
+    lab cannot be made, or if its VPN does not start; then the daemons' logs are kept.
     """
     files, profile = Files.standard().with_paths("profile", asked.profile)
     files, topology = files.with_paths("topology", asked.topology)

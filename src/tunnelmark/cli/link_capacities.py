@@ -1,8 +1,9 @@
-"""Measures the machine before a study: fixes rates that are left to it, and reports links that it does not carry.
+"""Measures the machine before a study: fixes rates that profiles leave to the machine, and tests links.
 
-It takes some seconds the first time. The results are valid for some hours (`doctor.cache`), and are recorded in
-environment.json. If the nodes run on other hosts, these are measured before each study, because their load is not known
-here.
+A profile leaves its rate to the machine by `rate = "auto"`. A link that the machine cannot carry is reported. The
+measurements take some seconds the first time. The results are valid for some hours (`doctor.cache`), and are recorded
+in environment.json. If the nodes run on other hosts, these are measured before each study, because their load is not
+known here.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def before(
     """Measure the machine, or the hosts `on`; return the study with every `rate = "auto"` fixed, and the measurements.
 
     The measurements are for the record of the environment; {} if none was needed. With `look`, each link is tried, and
-    a warning names each one that the machine does not carry. UsageError if it carries none of them in real time.
+    a warning names each link that the machine does not carry. UsageError if it carries none of them in real time.
     """
     open_ = [profile for profile in study.profiles if profile.auto is not None]
     if not look and not open_:
@@ -165,7 +166,10 @@ async def rate_of(labs: Labs, known: MeasurementCache | None, topology: Topology
 
 
 async def closed(labs: Labs, profile: Profile, topology: Topology, files: Files) -> Profile:
-    """Return the profile with the rate that its `auto` means on the labs' machines; `files` must hold the profile."""
+    """Return the profile with the rate that its `auto` means on the labs' machines; unchanged if it has no `auto`.
+
+    `files`: the folders in which the profile is read again, by its name.
+    """
     if profile.auto is None:
         return profile
     known = MeasurementCache.here() if labs.here else None
@@ -249,7 +253,8 @@ def _tell(study: Study, found: Sequence[Fitness], console: Console, who: str = "
 def instead(fit: Fitness, profile: Profile) -> str:
     """Return a text that suggests settings for a link that the machine could not carry, joined with "; or ".
 
-    A setting that was tried and fits comes first. If no lower rate fills the link either, the text says why.
+    `fit`: the result of a test that the link did not pass. If a lower rate passed the test, it comes first. If TCP did
+    not fill the link, and filled it at no lower rate that was tried, the text says what may be in the way.
     """
     offers, held = [], "filled" if fit.state == "short" else "in time"
     if fit.instead is not None:

@@ -87,7 +87,7 @@ def alone(
     """Wait until no other command measures, then hold the lock during the `with` block, which takes about `seconds`.
 
     `what` and `results` describe the measurement to other commands. A warning names other work of this project that
-    runs when the block begins. Without root no lock is taken, and the value is None.
+    runs when the lock is taken. Without root no lock is taken, and the value is None.
     """
     if os.geteuid() != 0:  # the lab itself will say that it needs root
         yield None

@@ -183,11 +183,12 @@ async def measure(
 ) -> None:
     """Carry out a plan with this kernel, or `on` the hosts of an inventory, and record it in the folder.
 
-    `measured`: what was measured of the machine before. `view`: shows what happens.
+    `resuming`: the folder has results, which are continued. `view`: shows what happens.
+    `measured`: the measurements that `link_capacities.before` returned, for the record; None if there are none.
     `guest`: facts about the virtual machine that we run in, None outside of one.
     `scratch`: a folder in which raw output is written first, before it moves to the results.
-    `wait`: wait for other work on the machine to end, within bounds. `other_boot`: allow that this
-    machine was restarted since the results were begun.
+    `wait`: wait for other work on the machine to end, at most as long as `run.quiescence` allows; then measure anyway.
+    `other_boot`: allow that this machine was restarted since the results were begun.
     `sticks`: take this machine's yardsticks before and after, some seconds each; not in a guest or on other hosts.
     """
     begun, started = time.monotonic(), time.time()
@@ -298,8 +299,8 @@ def require(plan: Plan, context: RunContext, console: Console) -> None:
 def prepare(plan: Plan, context: RunContext, console: Console, *, wait: bool = True, held: bool = False) -> None:
     """Make the files that the workloads need and this machine lacks. MissingPart if they cannot be made.
 
-    That would disturb a measurement of another command. So first wait until it ends; without `wait`, only warn.
-    `held`: the caller holds the measurement lock itself, and must not wait for its own measurement.
+    Making files would disturb a measurement of another command. So first wait until that measurement ends; without
+    `wait`, only warn. `held`: the caller holds the measurement lock itself, and must not wait for its own measurement.
     """
     lacking = [(asset, recipe) for asset, recipe in context.assets(plan) if assets.absent([asset])]
     if not lacking:

@@ -37,7 +37,7 @@ class OtherWork:
 
 @contextmanager
 def told(what: str) -> Iterator[None]:
-    """Announce to other processes, while the block runs, what this process does."""
+    """Announce to other processes what this process does, until the body of the `with` statement ends."""
     name = _NAME.format(pid=os.getpid(), since=int(time.time()), what=what).encode()[:_LONGEST]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sign:
         sign.bind(b"\0" + name)

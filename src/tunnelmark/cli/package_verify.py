@@ -102,7 +102,10 @@ class _Suites:
         self._over = False
 
     def run(self, argv: Sequence[str], top: Path, output: IO[bytes]) -> int:
-        """Run one suite to its end, and return its exit code."""
+        """Run one suite to its end, and return its exit code; -9 without running it, after `kill`.
+
+        `argv`: the command line. `top`: the checkout, in which it runs. `output`: an open file for all of its output.
+        """
         with self._lock:
             if self._over:
                 return -signal.SIGKILL

@@ -58,9 +58,9 @@ OPTIONS = tuple(
 
 
 def taken(given: dict[str, Any]) -> Names:
-    """Remove the values of `OPTIONS` from a command's arguments, and return the given names by axis.
+    """Remove the values of the options in `OPTIONS` from a command's arguments, and return the names that they select.
 
-    An axis without names is left out.
+    The keys are "arms", "profiles", "topologies" and "workloads"; a key for which no name was given is left out.
     """
     asked = {axis: given.pop(f"only_{axis}") for axis in AXES}
     return {axis: names for axis, names in asked.items() if names}

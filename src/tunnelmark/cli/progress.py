@@ -80,7 +80,8 @@ def price(plan: Plan, context: RunContext) -> str:
 class RunProgress:
     """Follows a run, and sends its events to a view.
 
-    `results`: the results folder, for the events. `effects`: the effects so far; a view may show them after each block.
+    `results`: the path of the results folder, which events state. `effects`: the effects so far, which the caller
+    updates after each attempt; a view may show them after each block. None: no effects are shown.
     """
 
     def __init__(
@@ -105,7 +106,11 @@ class RunProgress:
         self._view.take(self._plan())
 
     def wait(self, why: Literal["calm", "links", "machine"], text: str) -> None:
-        """Report that no trial is running, and why."""
+        """Report that no trial is running, and why; `text` is the reason in words for people.
+
+        `why`: "calm" (other work on the machine is to end), "links" (links are checked), or "machine" (the machine is
+        measured).
+        """
         self._view.take(WaitEvent(why, text))
 
     def begin(self, trial: Trial) -> None:
@@ -168,7 +173,7 @@ class RunProgress:
         self._view.take(replace(self._plan(), added="void", block=trials[0].block, count=len(trials)))
 
     def longer(self, trials: Sequence[Trial]) -> None:
-        """Count and report the trials of blocks that the run adds because there are not enough; `Growth` prints why."""
+        """Count and report the trials of blocks that the run adds because it has too few; `Growth` prints why."""
         self._trials += trials
         self._blocks = max(self._blocks, *(trial.block for trial in trials))
         self._view.take(replace(self._plan(), added="more", block=trials[0].block, count=len(trials)))

@@ -28,7 +28,8 @@ class PlanEvent:
 
     `added`: why blocks are added: "void" (trials stayed void) or "more" (the study needs more blocks); "" at the begin.
     `block`: the first added block. `count`: the number of added trials. `done`: trials that need no other attempt.
-    `seconds`: the planned duration of the other trials' traffic. `besides`: seconds that each takes besides traffic.
+    `seconds`: the planned duration of the traffic of all trials that are still to be made. `besides`: the seconds that
+    each of these trials takes on average in addition to its traffic.
     """
 
     study: str
@@ -118,7 +119,10 @@ class BlockEvent:
 
 @dataclass(frozen=True, slots=True)
 class WaitEvent:
-    """No trial runs: the run waits for other work to end (`calm`), checks links, or measures the machine (`why`)."""
+    """No trial runs, for the reason `why`; `text` is the reason in words for people.
+
+    "calm": the run waits for other work to end. "links": it checks links. "machine": it measures the machine.
+    """
 
     why: Literal["calm", "links", "machine"]
     text: str

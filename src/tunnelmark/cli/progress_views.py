@@ -113,7 +113,10 @@ class GuestLines:
 
 
 class LineView(ProgressView):
-    """Prints a line for each ended trial, each block with void trials or added for those, and each wait for calm."""
+    """Prints a line for each ended trial, each block with void trials, and each wait for other work to end.
+
+    A block that is added to replace trials that stayed void has a line, too.
+    """
 
     every_trial = True
     """Whether trials with the outcome "ok" get a line, too."""

@@ -32,7 +32,10 @@ def labs(on: Inventory | None, *, node_cores: int = 1) -> SshLabs | LabClient:
 def alone(
     on: Inventory | None, console: Console, what: str, results: Path | None = None, seconds: float | None = None
 ) -> AbstractContextManager[measurement_lock.HeldLock | None]:
-    """Hold the measurement lock (see `measurement_lock.alone`); with `on` do nothing: the hosts' relays hold theirs."""
+    """Hold the measurement lock (see `measurement_lock.alone`); do nothing if the study runs on the hosts `on`.
+
+    On each of those hosts, the process `lab.ssh.relay` holds the host's own lock.
+    """
     return nullcontext() if on is not None else measurement_lock.alone(console, what, results, seconds)
 
 
@@ -63,7 +66,8 @@ async def alike(labs: SshLabs, study: Study) -> dict[str, dict[str, Any]]:
 async def environment(labs: SshLabs, study: Study, lab: Mapping[str, Any]) -> dict[str, Any]:
     """Return the environment to record: that of the first node's host, with `lab` and with facts of each host.
 
-    LabError if the study cannot be measured on these hosts (see `alike`).
+    `lab`: facts on how the lab and its links are made, to be recorded under the key "lab". LabError if the study cannot
+    be measured on these hosts (see `alike`).
     """
     found = await alike(labs, study)
     first = found[labs.inventory.nodes[0].name]

@@ -111,9 +111,10 @@ def show_beside(folders: Mapping[str, Path], console: Console) -> None:
 
 
 def show(folder: Path, console: Console, parts: Sequence[str] = (), *, failures: Console | None = None) -> int:
-    """Analyse a results folder, print its tables and those of `parts`, write its reports; return 1 if a gate failed.
+    """Analyse a results folder, print its tables, write its reports; return 1 if a gate failed, else 0.
 
-    Failed gates are repeated at the end, on the console `failures` if it is given.
+    `parts`: names of further tables to print, keys of `report.on_request.PARTS` such as "links". Failed gates are
+    repeated at the end, on the console `failures` if it is given.
     """
     from rich.text import Text
 

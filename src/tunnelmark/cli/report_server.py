@@ -39,9 +39,10 @@ _PAGES = ("", "report.html")
 class Served:
     """One run whose report is served.
 
-    `page`: its report as HTML; "" until it is first asked for. `made_of`: from which results the page was made: the
-    number of the last block, and the number of attempts if the run had finished, else -1. `read`: the journal's
-    time and size when the results were last read, and these results; None before.
+    `page`: the report as HTML; "" until a browser asks for it. `made_of`: the state of the run when the page was made:
+    the number of the last block, and the number of attempts if the run had finished, else -1. `read`: the results as
+    they were last read, after the time of change (ns) and the size (bytes) that journal.jsonl had then; None if they
+    have not been read.
     """
 
     folder: Path
@@ -51,7 +52,10 @@ class Served:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def render(self) -> tuple[str, bool]:
-        """Return the page, and whether the run goes on. It is made again if a block has begun or the run has ended."""
+        """Return the page, and whether the run goes on.
+
+        The page is made again if a first attempt of a further block has ended, or if the run has.
+        """
         with self.lock:
             found = self._load()
             done = max((row.block for row in found.trials), default=0)
@@ -64,7 +68,11 @@ class Served:
             return self.page, not found.finished and self._changed() < _GOES_ON
 
     def state(self) -> Mapping[str, object]:
-        """Return a run's title, study, begin, trials done and planned, and state: finished, goes on or stopped."""
+        """Return the run's progress, with the keys "title", "study", "started", "done", "planned" and "state".
+
+        "started": seconds since the Unix epoch; None if unknown. "done", "planned": numbers of trials. "state":
+        "finished", "goes on", or "stopped" (the run is not finished, and its journal has not changed for 15 minutes).
+        """
         found = self._load()
         done = len({row.trial for row in found.trials} & set(found.plan.trials))
         state = "finished" if found.finished else "goes on" if self._changed() < _GOES_ON else "stopped"
@@ -78,7 +86,10 @@ class Served:
         }
 
     def line(self) -> Mapping[str, str]:
-        """Return a row of the list of runs: its title, when it began, and how far it is."""
+        """Return a row of the list of runs, with the keys "title", "began" and "state", all texts for people.
+
+        "began": date and local time, or "". "state": such as "goes on: 12 of 40 trials".
+        """
         found = self.state()
         started = found["started"]
         began = time.strftime("%Y-%m-%d %H:%M", time.localtime(started)) if isinstance(started, float) else ""
@@ -125,7 +136,7 @@ class ReportServer(ThreadingHTTPServer):
         self.url = f"http://{ADDRESS}:{self.server_port}/"
 
     def look(self) -> None:
-        """Find the runs that exist now; known ones are kept. UsageError if there have never been any."""
+        """Find the runs that `sources` have now. UsageError if there are none now, and there were none before."""
         names = run_folders.folders(self.sources)
         if not names and not self.runs:
             raise UsageError(

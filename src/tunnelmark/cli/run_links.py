@@ -1,6 +1,6 @@
-"""Checks that a run's links can be made, and by looks before, during and after the trials what they do to packets.
+"""Checks that a run's links can be made, and that the links do to packets what their profiles say.
 
-A look measures a bare link once, and compares it with its profile.
+A look measures a bare link once, and compares it with its profile. There are looks before, during and after the trials.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def require(profiles: Iterable[Profile]) -> None:
 def require_rates(profiles: Iterable[Profile], searching: Sequence[str]) -> None:
     """Raise UsageError if workloads search for the highest rate of a link, and an emulated link has no rate.
 
-    They would find the limit of the emulator on this machine at this moment, where it loses packets.
+    `searching`: the names of the study's workloads that search. On such a link, a search would find the limit of the
+    emulator on this machine at this moment, where it loses packets.
     """
     free = [
         one.name
@@ -92,9 +93,9 @@ def record(profiles: Iterable[Profile]) -> dict[str, Any]:
 class RunLinks:
     """The links of a run under way: looks at them, records every look, and knows which links are not verified.
 
-    If a look finds a link outside of its tolerance, another follows after a pause, because the machine may have
-    disturbed the first and may be quiet by then. All looks at a link have the same seed, so what is wrong
-    with a link is wrong in every look (`analyse.link_gate.standing`).
+    If a look finds a link outside of its tolerance, a second look follows some seconds later, because the machine may
+    have disturbed the first look. All looks at a link have the same seed, so what is wrong with a link is wrong in
+    every look (`analyse.link_gate.standing`).
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class RunLinks:
         self._later: dict[tuple[str, str], int] = {}
 
     def trouble(self, trial: Trial) -> str | None:
-        """Return why a trial's link is outside of its profile's tolerance; None if no look has found that."""
+        """Return why a trial's link is outside of its tolerance; None if it is verified, or has not been looked at."""
         return self._outside.get((trial.profile.name, self._shown_by(trial.topology).name))
 
     async def again(self, trial: Trial) -> None:
@@ -137,7 +138,7 @@ class RunLinks:
     async def halfway(self) -> None:
         """Look at each link in the middle of the run.
 
-        Without it, a change of the machine would be seen only at the end, when it may have affected many trials.
+        Without this look, a change of the machine would be seen only at the end, when it may have affected many trials.
         """
         await self.verify("during")
 

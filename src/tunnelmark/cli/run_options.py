@@ -51,12 +51,13 @@ class RunOptions:
 
     `guests`: kernels of virtual machines to run it in; empty for this machine's own. `placed` sets it from `backend`
     and `kernels`. `on`: other hosts to run it on, which `placed` reads from the file `inventory`.
-    `wait`: wait for other work to end, within bounds. `measure_first`: measure the machine before the study, unless
-    fresh results are known. `rate`: the meaning of `rate = "auto"` in a profile, in place of a measurement.
-    `resuming`: go on with results. `other_boot`: these may have been begun before the machine was restarted.
-    `watch`, `profile_stacks`: what is watched in every trial. `repeat`: trials that the laboratory spoils are repeated.
-    `enough`: until when blocks are added. `quiet`, `progress`: what is shown meanwhile. `answers`: called to show the
-    results in place of the report; its exit code counts. `cluster`, `local`, `tls`, `hosts`: which machines measure.
+    `wait`: wait for other work to end, at most as long as `run.quiescence` allows. `measure_first`: measure the machine
+    before the study, unless fresh results are known. `rate`: the meaning of `rate = "auto"` in a profile, in place of a
+    measurement. `resuming`: continue the run in an existing results folder. `other_boot`: with `resuming`, allow that
+    the machine was restarted since that run began. `watch`, `profile_stacks`: what is watched in every trial. `repeat`:
+    trials that the laboratory spoils are repeated. `enough`: until when blocks are added. `quiet`, `progress`: what is
+    shown meanwhile. `answers`: a function that shows the results in place of the report, and returns the command's exit
+    code. `cluster`, `local`, `tls`, `hosts`: which machines measure the blocks (`cluster_options.BlockTarget`).
     """
 
     dry_run: bool = False
@@ -92,7 +93,11 @@ class RunOptions:
         return progress_options.view(console, quiet=self.quiet, progress=self.progress)
 
     def of(self, study: Study) -> Study:
-        """Return the study, with stacks added and repetition removed as the options ask; apply `watched` before."""
+        """Return the study with stacks added if `--profile-stacks` asks for them, and unrepeated if `--no-repeat` asks.
+
+        Unrepeated: each trial has one attempt, and no blocks are replaced. The caller has loaded `study` with the
+        collectors that `watched` returns; these replace the collectors in the study's file.
+        """
         study = collector_options.with_stacks(study, self.profile_stacks)
         return study if self.repeat else study.unrepeated
 
@@ -135,8 +140,9 @@ class RunOptions:
 def options(*own: Callable[[Any], Any], several: bool = False) -> Callable[[_Command], _Command]:
     """Return a decorator that adds the options to a command, which gets them as the argument `options`.
 
-    `own` are options of that command alone, which its help shows behind those on cores. A command that runs a study
-    `several` times has none of those that belong to one run.
+    `own`: decorators that add the options of that command alone; its help shows these after the options on cores.
+    `several`: the command runs a study several times. It does not get the options that only a single run has, such as
+    `--precision`, `--backend`, `--cluster`, `--json` and `--dry-run`.
     """
     every = (collector_options.option, core_options.option, *own, retry_options.options)
     where = partial(vm.options, hosts=True)

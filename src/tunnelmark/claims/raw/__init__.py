@@ -26,7 +26,10 @@ mesh-VPN benchmark suite of that name.
 
 
 def further_runs(name: str, folder: Path) -> list[Path]:
-    """Return the folders of other dates next to `folder`, sorted; [] for a format that has no folder for each date."""
+    """Return the other folders next to `folder`, sorted: each holds the same benchmark's run of another date.
+
+    `name`: the format, a key of `FORMATS`. [] if a folder of this format is not the run of one date.
+    """
     if name != "vpn-bench":
         return []
     own = folder.resolve()
@@ -36,8 +39,8 @@ def further_runs(name: str, folder: Path) -> list[Path]:
 def read(name: str, folder: Path, claims: ClaimsFile) -> RawValues:
     """Read the values of a folder of raw data, by the names and in the units of the file of claims.
 
-    Raises UnknownName if the format is unknown, UsageError if the folder has another structure, and StoreError if a
-    file cannot be read.
+    `name`: the format, a key of `FORMATS`. Raises UnknownName if the format is unknown, UsageError if the folder has
+    another structure, and StoreError if a file cannot be read.
     """
     if name not in FORMATS:
         raise UnknownName("format of raw data", name, FORMATS)

@@ -1,8 +1,9 @@
 """Reads what `iperf3 --json` printed at a client, one file for each run: CONDITION/ARM/NAME.json.
 
-The folders have the names of the file of claims. So those who repeat a source by hand can have its claims judged. A
-file of TCP counts as a run of the workload `tcp`, one of UDP as `udp`. Files of any other workload are in a folder of
-its name: CONDITION/ARM/WORKLOAD/NAME.json. iperf3 leaves the seconds that `--omit` names out of its sums.
+CONDITION and ARM are names that the file of claims gives to a condition and an arm; case and punctuation do not count.
+So those who repeat a source by hand can have its claims judged. A file of TCP counts as a run of the workload `tcp`, a
+file of UDP as a run of `udp`. Files of any other workload are in a folder with the name of the workload:
+CONDITION/ARM/WORKLOAD/NAME.json. iperf3 leaves the seconds that `--omit` names out of its sums.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ _SECONDS = "Seconds are those that the client printed: of what it sent, or with 
 def read_runs(folder: Path, claims: ClaimsFile) -> RawValues:
     """Read the values of a folder of iperf3's files.
 
-    UsageError if it holds no file for a condition and an arm of these claims; StoreError if a file lacks a figure.
+    UsageError if the folder holds no file for a condition and an arm of these claims; StoreError if a file lacks a
+    figure.
     """
     runs: dict[tuple[str, str, str], list[tuple[Path, object]]] = defaultdict(list)
     for condition, place in _named(folder, claims.conditions):

@@ -1,4 +1,4 @@
-"""Holds a source's raw data: the runs of each cell, with failed ones, and what the source's design does not allow."""
+"""Holds a source's raw data: the runs of each cell, also failed runs, and sentences on the limits of the design."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ class RawValues:
     """The cells of published raw data. Runs of different arms do not belong together, so nothing is paired.
 
     `name`: the name of the folder. `single`: each cell has one run on each link, so a claim is judged by the mean over
-    links alone, as in the source. `design`: sentences on what the source's design does not allow.
+    links alone, as in the source. `design`: sentences for a report on the limits of the source's design, such as that
+    nothing is paired.
     """
 
     paired = False
@@ -87,7 +88,7 @@ class RawValues:
     def of(self, cell: Cell) -> CellValues | None:
         """Return a cell's values by run, in the source's unit; None if there are none.
 
-        It is one value if the source's figure of the cell is not a mean.
+        If the source's figure of the cell is not a mean, this figure is the only value.
         """
         found = self.cells.get(cell)
         if found is None or found.figure is None:

@@ -17,10 +17,11 @@ MOST_CHOICES = 200
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """A printed value, and the value that the raw data give; None if they give none.
+    """A printed value, and the value that the raw data give.
 
-    `agrees`: the printed value is this value, rounded to the printed digit, or cut off or rounded more coarsely, as
-    `note` then says. `note` also says which runs the value lacks, or what else gives the printed value.
+    `value`: None if the raw data give no value. `agrees`: whether the printed value is `value` after rounding to the
+    printed digit, after cutting off, or after coarser rounding. `note` says if the value was cut off or rounded more
+    coarsely, which runs are missing from `value`, and, if the two do not agree, what else gives the printed value.
     """
 
     printed: Printed
@@ -94,8 +95,8 @@ def _rest_gives(values: Sequence[float], cell: RawCell, printed: Printed) -> boo
 def agreement(value: float, printed: Printed) -> str:
     """Return in words how a value agrees with a printed one; "" if it does not.
 
-    "exact": it does to the printed digit. Other answers are "cut off and not rounded", and "rounded to 10" (or 100 and
-    so on).
+    "exact": rounding the value to the printed digit gives the printed value. "cut off and not rounded": cutting off the
+    further digits gives it. "rounded to 10" (or 100 and so on): rounding more coarsely gives it.
     """
     step = 10.0**-printed.decimals
     if abs(value - printed.value) <= step / 2 * (1 + 1e-9):
