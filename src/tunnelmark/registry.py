@@ -61,7 +61,8 @@ def workloads() -> Mapping[str, Workload[Any]]:
 def vpn(name: str) -> Driver[Any]:
     """Return the driver of a VPN by its name.
 
-    UnknownName if there is none; the UsageError of an extra file that was left out if that file seems to define it.
+    UnknownName if no VPN has this name. If an extra file that is left out as broken seems to define the VPN, the
+    UsageError of that file is raised instead.
     """
     try:
         return vpns()[name]
@@ -87,7 +88,8 @@ def arms() -> Mapping[str, tuple[Driver[Any], Mapping[str, object]]]:
 def arm(name: str) -> tuple[Driver[Any], Options]:
     """Return the driver and the checked options of a named arm.
 
-    UnknownName if there is none; the UsageError of an extra file that was left out if that file seems to define it.
+    UnknownName if no arm has this name. If an extra file that is left out as broken seems to define the arm, the
+    UsageError of that file is raised instead.
     """
     known = arms()
     if name not in known:
@@ -99,7 +101,8 @@ def arm(name: str) -> tuple[Driver[Any], Options]:
 def matrix() -> tuple[MatrixRow, ...]:
     """Return the feature matrix: a row for every VPN that has a driver, then a row for every VPN that has none.
 
-    If this machine has measured cells of an arm, they replace all measured cells of that arm that are shipped.
+    The package comes with measured facts of arms. If an arm was measured on this machine (`measured_file`), these facts
+    replace all measured facts of that arm from the package.
     UsageError if a file in a folder `matrix/` is not a row of the matrix.
     """
     files: dict[str, MatrixFile] = {}
@@ -117,14 +120,18 @@ def matrix() -> tuple[MatrixRow, ...]:
 
 
 def measured_file() -> Path:
-    """Return the file in which `tunnelmark matrix --measure` keeps this machine's cells (XDG base directories)."""
+    """Return the path of the file to which `tunnelmark matrix --measure` writes what it measured on this machine.
+
+    The file is in the user's data folder (`host.paths.data`), and does not exist before the first measurement.
+    """
     return paths.data("measured.json")
 
 
 def workload(name: str) -> Workload[Any]:
     """Return a workload by its name.
 
-    UnknownName if there is none; the UsageError of an extra file that was left out if that file seems to define it.
+    UnknownName if no workload has this name. If an extra file that is left out as broken seems to define the workload,
+    the UsageError of that file is raised instead.
     """
     try:
         return workloads()[name]
@@ -135,7 +142,8 @@ def workload(name: str) -> Workload[Any]:
 def broken(name: str = "") -> tuple[UsageError, ...]:
     """Return the errors of the extra files that were left out.
 
-    With `name`, only the errors of files that seem to define it: the file has that name, or its text has it in quotes.
+    With a `name`, only the errors of files that seem to define a VPN or a workload of that name are returned: the file
+    has that name, or its text has the name in quotes.
     """
     quoted = re.compile(rf"""["']{re.escape(name)}["']""")
     return tuple(

@@ -75,9 +75,9 @@ class WorkloadInfo:
 
     `offered`: the bit/s that it offers; None if it takes all that it can get, or if `offered_by` has the rates.
     `offered_by`: the bit/s by profile, if they are a share of the link's rate.
-    `short`: for each path for which the study's length is too short: the reason.
-    `window_by`: the window of each path that has another window than the first path.
-    A path is named by its profile; in a plan of several topologies, by profile and topology (`path_key`).
+    `short`: the reason for each condition in which the length that the study states is too short.
+    `window_by`: the planned seconds of a window for each condition in which they differ from `window`.
+    The key of a condition is the name of its profile; in a plan of several topologies, it is made by `path_key`.
     """
 
     name: str
@@ -105,22 +105,26 @@ class WorkloadInfo:
 
 
 def path_key(profile: str, topology: str) -> str:
-    """Return the name of the path with that profile in that topology, used if a plan has several topologies."""
+    """Return the key of a condition in the mappings of `WorkloadInfo`, as `profile · topology`.
+
+    A plan with one topology has the name of the profile as the key instead.
+    """
     return f"{profile} · {topology}"
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileInfo:
-    """A profile in figures: `rate` in bit/s and `queue` in bytes of the forward direction; None if it has none.
+    """A profile in figures. `strikes`, `drawn` and `wanders` are pairs: for the forward and for the back direction.
 
+    `rate`: the forward rate in bit/s; None without a rate. `queue`: the forward queue in bytes; None if none is stated.
     `impaired`: the link does more than shape, so one stream is not expected to fill it.
-    `strikes`: the long-run shares of packets that are lost, copied, corrupted or reordered (`plan.struck`), forward and
-    back; old results have none.
-    `drawn`: the share of lost packets if seed and packet number decide the losses (`plan.struck.drawn`), forward and back.
-    `wanders`: mean and deviation of the delay in seconds if its jitter is a process in time, forward and back.
-    `carried`: the bit/s of full frames that `rate` carries, which is less than `rate` if frames have an overhead on the
-    wire; None if there is no rate, or in old results, where it counts as the whole rate.
-    `back`: rate and carried rate of the back direction if it has another rate than the forward direction; else None.
+    `strikes`: the long-run shares of packets that are lost, copied, corrupted or reordered, by the keys that
+    `plan.struck.shares` names; empty in old results.
+    `drawn`: the share of lost packets, if seed and packet number alone decide which packets are lost; else None.
+    `wanders`: mean and standard deviation of the delay in seconds, if the jitter is a process in time; else None.
+    `carried`: the bit/s of full Ethernet frames that `rate` carries: less than `rate` if each frame has an overhead on
+    the wire. None without a rate, and in old results, which count the whole rate as carried.
+    `back`: `rate` and `carried` of the back direction; None if the back direction has no rate, or the forward rate.
     """
 
     name: str
@@ -136,11 +140,17 @@ class ProfileInfo:
     back: tuple[int, int] | None = None
 
     def rate_of(self, *, back: bool = False) -> int | None:
-        """Return the rate of one direction in bit/s; None if that direction has no rate."""
+        """Return the rate of one direction in bit/s; None if the profile has no rate.
+
+        A back direction without a rate gets the forward rate, because results do not distinguish the two cases.
+        """
         return self.back[0] if back and self.back is not None else self.rate
 
     def carried_of(self, *, back: bool = False) -> int | None:
-        """Return the bit/s of full frames that the rate of one direction carries; None if it has no rate."""
+        """Return the bit/s of full Ethernet frames that the rate of one direction carries; None without a rate.
+
+        Old results do not record these bit/s: the whole rate is returned for them.
+        """
         return self.back[1] if back and self.back is not None else self.carried or self.rate
 
 
@@ -236,10 +246,12 @@ class TrialRow:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One run or resumption of the study: when it began, and how many seconds it took (`wall`; None if it did not end).
+    """One run or resumption of the study. `wall`: how many seconds it took; None if it was broken off.
 
-    `boot`: the id of the machine's boot; "" if it was not recorded or has no meaning.
-    `attempts`: the attempts in the session, by trial and number. `looks`: its link checks, by profile, topology and start.
+    `started`: when the session began, in seconds since the Unix epoch.
+    `boot`: the id of the machine's boot; "" if it was not recorded, and in a virtual machine, which boots for each run.
+    `attempts`: the trial id and the number of each attempt in the session.
+    `looks`: the profile, the topology and the start (`LinkCheck.started`) of each link check in the session.
     Each block of a cluster is a session, so sessions may overlap in time.
     """
 
@@ -268,12 +280,13 @@ class YardstickRow:
 
 @dataclass(frozen=True, slots=True)
 class BlockDecision:
-    """A run's decision after `blocks` blocks: to measure `more`, up to `to` blocks, or to end; `why` says why in words.
+    """The decision of a run, after `blocks` blocks, whether it measures more blocks; `why` gives the reason in words.
 
-    Reasons to end: `precise`: every ratio that can become precise enough is precise enough. `nothing`: no ratio can
-    become so. `cap`: the run has the most blocks that it may have. `budget`: the time is up. `found`: the change in
-    question is found or excluded.
-    `spent`: seconds since the run began, without pauses between its sessions.
+    `decided`: `more`, or a reason to end. `precise`: every ratio that can become precise enough is precise enough.
+    `nothing`: no ratio can become precise enough, or the change can neither be found nor excluded. `cap`: the run has
+    the most blocks that it may have. `budget`: the time is up. `found`: the change is found or excluded.
+    `to`: the number of blocks after which the next decision is due; equal to `blocks` if the run ends.
+    `spent`: seconds since the run began, without the time between its sessions.
     """
 
     blocks: int

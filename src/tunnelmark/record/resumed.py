@@ -16,9 +16,9 @@ from tunnelmark.record.results import PlanInfo
 def require_same(folder: Path, now: Mapping[str, Any], *, other_boot: bool = False) -> None:
     """Raise StoreError if the environment (`now`) is not the one in which the results in `folder` were begun.
 
-    Compared are the machine (or each host, if the results are from several hosts), the versions of tunnelmark and of
-    the emulator, the VPNs, and the programs of workloads. `other_boot`: True if the machine may have been restarted
-    since.
+    The check compares the machine (or each host, if the results are from several hosts), the version of tunnelmark, and
+    the programs of the emulator, the VPNs and the workloads. `now`: what would be written to `environment.json`.
+    `other_boot`: True accepts that the machine was restarted since; with False, a restart is an error as well.
     """
     before, now = store.load_environment(folder), json.loads(json.dumps(now))
     differs = [what for what in ("vpns", "workloads") if before.get(what) != now[what]]
@@ -74,11 +74,11 @@ def _machines(environment: Mapping[str, Any], *, memory: bool) -> dict[str, dict
 
 
 def extend(folder: Path, info: PlanInfo, *, asked: bool = True) -> None:
-    """Change the plan of a results folder to that of `info`, if `info` has more blocks; else do nothing.
+    """Add blocks to the plan of a results folder, up to the number in `info`; do nothing if `info` adds no blocks.
 
     The blocks that are there stay as they are, because their order and links depend only on the seed and their numbers.
-    `asked`: True if a user asks for the blocks, who may have seen results: the plan then records that (`extended`).
-    False if the run adds them by its own rule.
+    `asked`: True if a user, who may have seen results, asks for the blocks; the plan's `extended` then records how many
+    blocks there were before. False if the run adds the blocks by its own rule.
     StoreError if anything but the number of blocks would change.
     """
     before = store.load_plan(folder)

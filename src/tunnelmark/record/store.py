@@ -43,7 +43,12 @@ _DECISION = TypeAdapter(BlockDecision)
 
 
 def create(folder: Path, info: PlanInfo, plan: Plan, environment: Mapping[str, Any]) -> None:
-    """Make a results folder. StoreError if the folder is not empty (see `require_empty`), or cannot be written."""
+    """Make a results folder. StoreError if the folder is not empty (see `require_empty`), or cannot be written.
+
+    `info`: the plan as reports read it (`record.describe`), written to `plan.json`. `plan`: the plan that is carried
+    out; only the files of its study are used, and copied to `inputs/`. `environment`: what `environment.json` will
+    hold.
+    """
     require_empty(folder)
     try:
         (folder / results.RAW).mkdir(parents=True)
@@ -64,12 +69,16 @@ def write_plan(folder: Path, info: PlanInfo) -> None:
 
 
 def as_read(info: PlanInfo) -> PlanInfo:
-    """Return a plan as it is after it was written to a results folder and read again."""
+    """Return a plan with the values that `load_plan` would return after `write_plan`.
+
+    A tuple among an arm's options becomes a list, for example, because JSON has only lists. Call `as_read` before a new
+    plan is compared with one that was read from a folder.
+    """
     return _PLAN.validate_json(_PLAN.dump_json(info))
 
 
 def require_empty(folder: Path) -> None:
-    """Raise StoreError if a folder is not empty; output of a virtual machine (`vm`, `vm.2` ...) may be in it."""
+    """Raise StoreError if a folder holds anything but output of a virtual machine (`vm`, `vm.2` ...)."""
     if folder.exists() and any(path.name.partition(".")[0] != results.VM for path in folder.iterdir()):
         raise StoreError(
             f"{folder} is not empty", hint=f"choose another folder, or go on with `tunnelmark run --resume {folder}`"
@@ -77,9 +86,10 @@ def require_empty(folder: Path) -> None:
 
 
 def adopt(scratch: Path, folder: Path) -> None:
-    """Move a trial's raw output from the folder `scratch` into a results folder; do nothing if there is none.
+    """Move the folder `scratch`, with the raw output of an attempt or a link check, into `raw/` of a results folder.
 
-    In a virtual machine, raw output is first written to memory, in `scratch`.
+    In a virtual machine, raw output is first written to memory, in `scratch`. Nothing is done if `scratch` does not
+    exist, because the attempt could not begin.
     """
     if scratch.exists():  # it does not exist if the trial could not begin
         move(scratch, folder / results.RAW)
@@ -112,8 +122,8 @@ def require_space(folder: Path) -> None:
 def discard_unfinished(folder: Path) -> dict[str, Retries]:
     """Remove the raw output of attempts and link checks that did not end, so that the run can go on.
 
-    Return, by trial id, how many attempts at the trial have ended, and whether one of them settled it. A trial is left
-    out if no attempt at it has ended.
+    Return, by trial id, how many attempts at the trial have ended, and whether one of them settled the trial: it had a
+    usable result, or the VPN failed, so the trial is not attempted again. A trial without such attempts is left out.
     """
     lines = list(entries(folder / results.JOURNAL))
     tries: dict[str, Retries] = {}

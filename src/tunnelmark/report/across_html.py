@@ -51,7 +51,11 @@ class MatrixShown:
 
 @dataclass(frozen=True, slots=True)
 class ScatterTable:
-    """One primary metric as rows of its scatter over blocks (columns: `SCATTER_HEAD`) and rank tests (`RANKS_HEAD`)."""
+    """Two tables of one primary metric, which show how its values vary over blocks and whether arms differ by ranks.
+
+    `scatter`: a row for each arm in each condition: mean, standard deviation and more (columns: `SCATTER_HEAD`).
+    `ranks`: a row for each two arms in each condition, with Mann-Whitney's test (columns: `RANKS_HEAD`).
+    """
 
     title: str
     scatter: tuple[tuple[str, ...], ...]
@@ -62,10 +66,11 @@ class ScatterTable:
 class AcrossSection:
     """The content of two sections: arms across conditions, and distributions.
 
-    `matrices`: empty if the study has one condition. `explained`: how to read the matrices. `alarm`: a warning that
-    they cannot be believed; "" if there is no reason for it. `shares`: empty if no two workloads have the same primary
-    metric. `points`: figures of two metrics against each other. `boxes`: box plots, in pairs of a condition's heading
-    and its figures. `tables`: a table for each primary metric.
+    `matrices`: a matrix of arms and conditions for each primary metric; empty if the study has one condition.
+    `explained`: how to read the matrices. `alarm`: a warning that the signs in the matrices cannot be believed; "" if
+    they can. `shares`: tables of a metric's value in one workload over its value in another; empty if no two workloads
+    have the same primary metric. `points`: figures of two metrics against each other. `boxes`: box plots, in pairs of a
+    condition's heading and its figures. `tables`: a table for each primary metric.
     """
 
     matrices: tuple[MatrixShown, ...]

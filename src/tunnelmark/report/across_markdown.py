@@ -9,9 +9,9 @@ from tunnelmark.report.markdown_syntax import rows, safe
 
 
 def parts(analysis: Analysis) -> list[str]:
-    """Return paragraphs: a matrix for each primary metric, then a table for each two workloads that share a metric.
+    """Return paragraphs in Markdown: a matrix for each primary metric, then the tables of `workload_shares`.
 
-    The list is empty if the study has one condition and no two such workloads.
+    The list is empty if the study has one condition, and no two of its workloads have the same primary metric.
     """
     found: list[str] = []
     matrices = across_tables.matrices(analysis)

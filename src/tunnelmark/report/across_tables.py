@@ -135,15 +135,19 @@ def explained(analysis: Analysis) -> str:
 
 
 def condition(analysis: Analysis, setting: Scenario) -> str:
-    """Return a setting's condition in words: its profile and its topology.
+    """Return the condition of a scenario in words: the name of its profile, and the name of its topology.
 
-    Each of them is left out if the study has only one. "" if both are left out.
+    The profile is left out if the study has only one profile, and the topology if the study has only one topology. ""
+    if both are left out.
     """
     return queries.where(analysis, setting).removeprefix(", ")
 
 
 def workload_shares(analysis: Analysis) -> tuple[WorkloadShares, ...]:
-    """Return a table for each two workloads with the same primary metric: the later workload over the earlier one."""
+    """Return a table for each primary metric of a workload that an earlier workload of the plan has as well.
+
+    The table has the metric's value in the later workload over its value in the first earlier workload with the metric.
+    """
     by: dict[tuple[str, str, str], list[Kept]] = {}
     for one in across_workloads(analysis):
         by.setdefault((one.setting.workload, one.base.workload, one.metric.name), []).append(one)

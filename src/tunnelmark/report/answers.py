@@ -30,11 +30,11 @@ _ESTIMATES = 4
 
 @dataclass(frozen=True, slots=True)
 class MetricAnswer:
-    """The answer by one primary metric in a condition.
+    """The answer by one primary metric in a condition: sentences, of which the first one begins with `first`.
 
-    `first` names the arms in front, which no other arm is shown to beat. Those of them that are not shown to differ
-    from any arm may be named in `text` instead. It is "" if all of several arms are in front, or if nothing is ranked.
-    `text` continues the sentence.
+    `first`: the names of the arms in front, which no other arm is shown to beat; "" if several arms are ranked and all
+    of them are in front, or if nothing is ranked. An arm in front that is not shown to differ from any arm may be named
+    in `text` instead. `text`: what follows directly after `first`, such as ` is best, ahead of all 4 others: ...`.
     """
 
     title: str
@@ -53,8 +53,8 @@ class ConditionAnswers:
 def answers(analysis: Analysis) -> tuple[ConditionAnswers, ...]:
     """Return the answers by condition (profile and topology), in the order of the plan.
 
-    They are only estimates if nothing may be ranked (`unranked` says why). () if the study asks only for paths. A
-    metric that was measured only for direct and the anchor gets no answer.
+    If nothing may be ranked (`unranked` says why), the answers only list estimates. () if all workloads are
+    `traversal`, which asks only for paths. A metric that was measured only for direct and the anchor gets no answer.
     """
     if analysis.paths_only:
         return ()
@@ -95,7 +95,7 @@ def _effect(cell: MetricCell) -> str:
 
 
 def unranked(analysis: Analysis) -> str:
-    """Return the reason why nothing may be ranked; "" if arms may be ranked, or if the study asks only for paths."""
+    """Return the reason why nothing may be ranked; "" if arms may be ranked, or if all workloads are `traversal`."""
     return "" if analysis.same.standing == "agrees" or analysis.paths_only else analysis.same.explanation
 
 

@@ -64,10 +64,10 @@ def titled(analysis: Analysis, table: PairTable) -> str:
 
 
 def lead(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
-    """Say how the arm with the most favourable estimate compares with the arms that it is not shown to be equal to.
+    """Say how the arm with the most favourable estimate compares with each arm that is not shown to be equal to it.
 
-    The clause names at most four of these arms, and counts the others. `front`: the arms that share the first rank. ""
-    if they are all ranked arms, or if no such comparison has a finite estimate.
+    The clause names at most four other arms, and counts those that follow. `front`: the arms that share the first rank.
+    "" if all ranked arms are in `front`, or if no comparison that would be named has a finite estimate.
     """
     arms = _in_order(analysis, ranking)
     if len(front) == len(arms):

@@ -60,7 +60,10 @@ def found(effect: Effect, claims: ClaimsFile) -> str:
 
 
 def printed(statement: Statement, claims: ClaimsFile) -> str:
-    """Return the figure that follows from the source's own values, with its unit; "" if it does not print them all."""
+    """Return the ratio, difference or value of a statement as computed from the values that the source prints.
+
+    The figure is followed by its unit. The text is "" if the source does not print all of these values.
+    """
     return "" if statement.printed is None else f"{number(statement.printed)}{unit(statement, claims)}"
 
 

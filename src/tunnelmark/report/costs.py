@@ -46,7 +46,10 @@ class Cost:
 
 
 def costs(analysis: Analysis) -> tuple[Cost, ...]:
-    """Return the costs of each setting in which a metric of `SHOWN` has a value; grids of routers are left out."""
+    """Return the costs of each setting in which a metric of `SHOWN` has a value.
+
+    Settings in which `traversal` finds paths through several kinds of routers are left out (`queries.in_grid`).
+    """
     found = []
     for setting in (one for one in analysis.settings() if not queries.in_grid(analysis, one)):
         metrics = {metric.name: metric for metric in watched(analysis, setting)}
@@ -83,8 +86,8 @@ def watched(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, ...]:
 def value(analysis: Analysis, cell: MetricCell) -> str:
     """Return a cell's median as text, with its unit.
 
-    If the cell has no median, the text is its verdict in words if that says why (failed, void, not run, left out).
-    Otherwise it is "–": the metric was not measured.
+    A cell without a median has its verdict as the text, if the verdict is failed, void, not run or left out. With any
+    other verdict the text is "–", which means that the metric was not measured.
     """
     if cell.spread is None:
         return formatting.VERDICTS[cell.verdict] if cell.verdict in formatting.WITHOUT_VALUE else "–"

@@ -31,9 +31,9 @@ class FirmRow:
 
 
 def sentences(analysis: Analysis) -> list[str]:
-    """Return an introduction, then a line for each metric with the smallest difference from direct that could be found.
+    """Return an introduction, then a line for each primary metric with each arm's detectable difference from direct.
 
-    The line gives it for each arm; 80 % of studies of this size would show such a difference. [] if none is known.
+    80 % of studies of this size would show a true difference of that size. [] if no detectable difference is known.
     """
     said = []
     for setting in analysis.settings():

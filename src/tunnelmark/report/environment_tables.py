@@ -1,6 +1,6 @@
 """Turns the recorded environment of a run into rows to print.
 
-A missing part has no row; a part with a name that is not known here has one.
+A part that was not recorded has no row. A part with a name that is not known here has a row like any other.
 """
 
 from __future__ import annotations

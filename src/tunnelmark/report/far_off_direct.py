@@ -11,7 +11,11 @@ from tunnelmark.report import formatting, queries, titles
 
 
 def sentences(analysis: Analysis) -> list[str]:
-    """Return a sentence for each metric of which direct has outlying blocks, which made most arms' ratios outliers."""
+    """Return a sentence for each primary metric by which direct itself lies far off in some blocks.
+
+    A metric has a sentence only if it is compared by ratios, and if more than half of the arms have a ratio to direct
+    that lies far off in some block.
+    """
     return [
         said
         for setting in analysis.settings()

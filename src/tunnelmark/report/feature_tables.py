@@ -53,9 +53,10 @@ def features(record: Mapping[str, Any]) -> FeatureTable | None:
 
 
 def mark(criterion: Criterion, fact: Fact | None) -> str:
-    """Return a cell's text: ✓, ~ or ✗ for a yes-or-no question of the group `choosing`, else its value in short.
+    """Return the text of what is known of a VPN for one criterion; `?` if `fact` is None, because nothing is known.
 
-    It is `?` if nothing is known.
+    In the group `choosing` (what to choose a VPN by), a value that begins with yes, partly or no becomes ✓, ~ or ✗.
+    Every other value is shortened.
     """
     if fact is None:
         return "?"

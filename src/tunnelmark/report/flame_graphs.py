@@ -48,9 +48,11 @@ class FlameProgram:
 class Flame:
     """One flame graph.
 
-    `side`: `source` (the sender) or `target`. `file` and `folded` (one file for each successful trial) are paths
-    relative to the results. `unnamed` is the share of samples in a program's own code whose innermost function has no
-    name, 0 to 1. `drawn`: whether `file` exists.
+    `side`: `source` (the sender) or `target` (the receiver). `file`: the path of the picture. `folded`: the path of a
+    file for each successful trial, with a line for each stack and how often it was seen. Paths are relative to the
+    results folder. `samples`: how many were taken in these trials. `unnamed`: of the samples in which a program's own
+    code ran, not the kernel, the share in which the innermost function has no name, 0 to 1. `drawn`: whether `file`
+    exists.
     """
 
     arm: str

@@ -175,7 +175,7 @@ def legend(metrics: Iterable[MetricInfo]) -> str:
 
 
 def margins(metrics: Iterable[MetricInfo]) -> str:
-    """Return a sentence for each margin, which names the metrics that are called equal within it."""
+    """Return one text: a sentence for each margin, with the metrics by which arms are equal within that margin."""
     by: dict[str, list[str]] = {}
     for metric in metrics:
         by.setdefault(margin(metric), []).append(metric.title)
@@ -183,9 +183,10 @@ def margins(metrics: Iterable[MetricInfo]) -> str:
 
 
 def doubts(comparison: Comparison, against: str | None) -> str:
-    """Say why a median is given instead of a mean, and in how many blocks a value is zero; "" if neither is so.
+    """Say why a median is given instead of a mean, and in how many blocks a value is zero.
 
-    `against`: the name of the arm that is compared with.
+    "" if a mean is given and no value is zero. `against`: the name of the other arm in the comparison, from
+    `Analysis.reference`, which is None only in a study without direct.
     """
     mine, theirs = comparison.zeros
     blocks = len(comparison.blocks)
@@ -199,7 +200,11 @@ def doubts(comparison: Comparison, against: str | None) -> str:
 
 
 def reliability(cell: MetricCell) -> str:
-    """Say that an arm fails too often, and how missing blocks could change the median effect; "" if neither is so."""
+    """Return remarks on how far a cell can be relied on; "" if there are none.
+
+    One remark says that the arm fails too often. The other one says how blocks in which the arm failed or has no effect
+    could change the median effect.
+    """
     said = [f"unreliable: {share(cell.success)} succeeded"] if cell.unreliable else []
     if cell.bounds is not None and cell.against_direct is not None and cell.against_direct.estimate is not None:
         said.append(median_within(cell.metric, cell.bounds))
@@ -207,7 +212,10 @@ def reliability(cell: MetricCell) -> str:
 
 
 def remarks(cell: MetricCell, against: str | None) -> list[str]:
-    """Return remarks on a cell's numbers: its verdict, why a median is given, and that the arm fails too often."""
+    """Return remarks on a cell's numbers: its verdict, why a median is given, and that the arm fails too often.
+
+    `against`: the name of direct in the study (`Analysis.reference`); None in a study without direct.
+    """
     said = [VERDICTS[cell.verdict]] if cell.verdict in SIGNS else []
     if cell.against_direct is not None and (doubt := doubts(cell.against_direct, against)):
         said.append(doubt)
@@ -234,10 +242,10 @@ def amount(metric: MetricInfo, value: float) -> str:
 
 
 def size(metric: MetricInfo, amount: float) -> str:
-    """Return the size of an effect: `1.4 %` for the ratio 1.014, `a factor of 2.2` for 2.2, `0.1 points` for +0.1 %.
+    """Return the size of an effect: `1.4 %` for the ratio 1.014, `a factor of 2.2` for the ratio 2.2, or `0.1 points`.
 
-    A factor above 100 is given as `more than a factor of 100`, and a difference above 100 points as `more than 100
-    points`: no effect is so large.
+    `amount`: a ratio of at least 1, or a difference above 0 in the metric's unit, whichever the metric is compared by.
+    A ratio above 100 becomes `more than a factor of 100`, and a difference above 100 points `more than 100 points`.
     """
     if metric.compare == "ratio" and amount > _MOST:
         return f"more than a factor of {_MOST}"
@@ -288,7 +296,10 @@ def listed(names: Sequence[str]) -> str:
 
 
 def capacities(found: Sequence[Capacity]) -> str:
-    """Say in a sentence what traffic generator and lab reach without a VPN or a shaped link; "" if not measured."""
+    """Say in a sentence which values traffic generator and lab reach on a link that is not shaped, without a VPN.
+
+    "" if `found` is empty, because they were not measured.
+    """
     said = [
         f"{one.setting.workload} {scale(one.metric.unit, [one.direct]).value(one.direct)} ({one.metric.title}, "
         f"{one.setting.profile}, {one.setting.topology})"

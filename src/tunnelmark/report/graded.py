@@ -18,9 +18,10 @@ BY_ARM = ("arm", "attempts", "good", "disturbed", "void", "failed", "the machine
 
 @dataclass(frozen=True, slots=True)
 class GoodAloneRow:
-    """An arm's result by one metric, as texts: `usable`, from all usable trials, and `good`, from the good ones alone.
+    """An arm's result by one metric, as two texts.
 
-    `differs`: whether the two results disagree.
+    `usable`: the result from good and disturbed trials together. `good`: the result from good trials alone. `differs`:
+    whether the two results disagree.
     """
 
     metric: str
@@ -46,7 +47,10 @@ def summary(analysis: Analysis) -> str:
 
 
 def causes(analysis: Analysis) -> list[str]:
-    """Return why trials are disturbed: each reason once, with the range of its figures and the number of its trials."""
+    """Return why trials are disturbed: a text for each reason, with the number of disturbed trials that have it.
+
+    Reasons that differ only in a number, such as seconds, are one text with the smallest and the largest number.
+    """
     said = merged_messages([cause for found in analysis.disturbed for cause in found.causes])
     return [f"{text} ({count} of {len(analysis.disturbed)} disturbed)" for text, count in said]
 

@@ -26,7 +26,10 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class HistoryTable:
-    """One series of runs as text; `note` says how many changes were found, or that the runs are too few for a test."""
+    """The effect of one arm by one metric in runs that measured it alike, as a row of text for each run (`COLUMNS`).
+
+    `note`: how many changes of the effect were found, or that the runs are too few for a test.
+    """
 
     heading: str
     rows: tuple[tuple[str, ...], ...]
@@ -34,7 +37,7 @@ class HistoryTable:
 
 
 def tables(found: History) -> tuple[HistoryTable, ...]:
-    """Return a table for each series of runs, in the order of the plans."""
+    """Return a table for each effect (`RunSeries`) of the history, in the order of the plans."""
     return tuple(_table(found, series) for series in found.series)
 
 
@@ -82,7 +85,10 @@ def _mark(metric: MetricInfo, change: ChangePoint) -> str:
 
 
 def render_json(found: History) -> str:
-    """Return all series as JSON: effects are ratios or in the metric's unit; a number that is not finite is null."""
+    """Return the history as a JSON document, with a newline at its end: each effect (`RunSeries`) in each of its runs.
+
+    Effects are ratios, or differences in the metric's unit. A number that is not finite is null.
+    """
     document = {
         "schema": SCHEMA,
         "machines": dict(found.machines),

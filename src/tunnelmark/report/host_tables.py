@@ -1,4 +1,7 @@
-"""Describes the machines of a run: all of its hosts, or the one machine on which (or in whose guest) its nodes were."""
+"""Describes the machines of a run: the hosts of an inventory, or the one machine that all nodes shared.
+
+The nodes of one machine may have been in a virtual machine on it.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,11 @@ class HostFacts:
 
 
 def of_machine(name: str, machine: Mapping[str, Any], roles: tuple[str, ...] = (), card: str = "") -> HostFacts:
-    """Make the facts of a host from the record of its machine, of which any part may be missing."""
+    """Make the facts of a host from the record of its machine, of which any part may be missing.
+
+    `roles`: those in the inventory: `node` if nodes run on the host, `middle` if links run through it; () if the roles
+    are not recorded. `card`: the interface that carried the links, with its MTU; "" if the interface is not recorded.
+    """
     memory = machine.get("memory_bytes")
     return HostFacts(
         name,

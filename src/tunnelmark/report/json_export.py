@@ -1,10 +1,10 @@
 """Writes the analysis as JSON for programs: every judgement with the figures behind it, without the raw samples.
 
 Rates are in bit/s, times in seconds, shares from 0 to 1; values are in the unit that is given with them. A member is
-null if there is nothing to say, or if a ratio to zero has no bound. `schema` goes up when a member changes its meaning
-or goes away. It is 3, because the verdicts `tie` and `cannot tell` became `equal` and `undecided`, `q` is corrected
-after Holm over the whole study, and blocks with a zero are part of the ratios (see `zeros`, `doubt`), where a former
-member `unpaired` counted them as left out.
+null if there is nothing to say, or if its number is not finite, such as a ratio to zero. `schema` goes up when a member
+changes its meaning or goes away. Version 3 changed three things. The verdicts `tie` and `cannot tell` became `equal`
+and `undecided`. `q` is corrected after Holm over the whole study. Blocks with a zero are part of the ratios (see
+`zeros`, `doubt`); before, they were left out, and a member `unpaired` counted them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Shows claims over several machines, as text and as data: on how many of them a claim holds, and the joint verdict."""
+"""Shows claims that were judged on several machines, as text and as data.
+
+Each claim has a verdict on each measured machine, and a joint verdict. The joint verdict is on machines like these: all
+machines of which the measured ones are a sample.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +27,9 @@ LEGEND = (
 class MachineClaimLine:
     """A claim as a row of a table.
 
-    `machines`: on which of the machines it holds. `together`: what values say of machines like these. `outcome`:
-    the verdict for machines like these.
+    `machines`: on how many of the measured machines the claim holds, and on which it does not. `together`: what the
+    values say of machines like these, such as an estimate with its interval over machines. `outcome`: the joint
+    verdict, which follows from `together`.
     """
 
     id: str
@@ -69,9 +74,11 @@ def summary(found: MachineVerdicts) -> str:
 
 
 def as_data(found: MachineVerdicts) -> dict[str, Any]:
-    """Return two verdicts on each claim, as data for JSON: one for machines like these, and one of each machine.
+    """Return the joint verdict on each claim, and the verdicts of the machines, as data for JSON.
 
-    The data also have the source, the machines in words, and the names of the sessions that were left out.
+    The data are those of `claim_tables.as_data` with the joint verdicts, and `machines`, the machines in words by
+    letter, and `left_out`, the names of the sessions that were left out. Each item of `verdicts` also has `machines`,
+    the verdict of each machine by letter, and `holds`, the text of `held_on`.
     """
     together = claim_tables.as_data(found.claims, [each.together for each in found.found])
     for row, each in zip(together["verdicts"], found.found, strict=True):

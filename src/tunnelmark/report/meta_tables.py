@@ -44,14 +44,14 @@ def outcome(merged: Merged) -> tuple[MetaTable, ...]:
 def pairs(merged: Merged) -> tuple[MetaTable, ...]:
     """Return the effects of the arms against each other, without direct: a table for each primary metric and setting.
 
-    A limit that slows both arms alike cancels.
+    What slows both arms of a pair by the same factor does not change their ratio.
     """
     tables = _tables(merged, merged.pairs, "arms")
     return tuple(replace(table, heading=f"{table.heading}, arms against each other") for table in tables)
 
 
 def others(merged: Merged) -> tuple[MetaTable, ...]:
-    """Return the effects of the arms against direct by explaining metrics: a table for each metric in each setting."""
+    """Return the effects of the arms against direct: a table for each metric that is not primary in each setting."""
     return _tables(merged, [row for row in merged.rows if not row.metric.primary], "arm")
 
 
@@ -108,8 +108,8 @@ def same(merged: Merged) -> str:
 def render_json(merged: Merged) -> str:
     """Return the joined runs as one JSON document, with a newline at its end.
 
-    Effects are ratios, or differences in the metric's unit. Errors, deviations and variances are on the scale on which
-    effects add up (of logarithms for ratios).
+    Effects are ratios, or differences in the metric's unit. Standard errors, deviations and variances are those of the
+    natural logarithms of the ratios, or of the differences.
     """
     document = {
         "schema": SCHEMA,
@@ -229,9 +229,10 @@ def _comparison(row: MergedRow, mean: float, low: float | None = None, high: flo
 
 
 def told(row: MergedRow, mean: float, low: float | None = None, high: float | None = None) -> str:
-    """Return a mean effect and its interval as text in the row's metric; they are given as log ratios or differences.
+    """Return a mean effect and its interval as text, as a ratio or a difference by the row's metric.
 
-    The text has no interval if an end of it is None.
+    `mean`, `low`, `high`: natural logarithms of ratios, or differences in the metric's unit. If `low` or `high` is
+    None, the text has no interval.
     """
     return formatting.effect(row.metric, _comparison(row, mean, low, high))
 

@@ -30,7 +30,7 @@ _BEFORE = PHASES[: PHASES.index("measure")]  # the phases of a trial before its 
 
 @dataclass(frozen=True, slots=True)
 class FlentTest:
-    """A test of flent and one of its series: values of our `metric` times `factor` are its values in `unit`."""
+    """A test of flent, with one series. A value of the series, in `unit`, is `factor` times a value of our `metric`."""
 
     name: str
     series: str
@@ -52,9 +52,10 @@ TESTS = {
 def files(results: Results) -> Iterator[tuple[str, bytes]]:
     """Yield the name and the bytes of a data file for each attempt that the analysis uses and that has a series.
 
-    Workloads without a test in `TESTS` have no file. Attempts that are void have no file, even if only the link or that
-    metric is void, because a reader of the file could not see that. Traffic of several flows or streams has no file,
-    because flent's tests of these names have one stream.
+    Workloads without a test in `TESTS` have no file. An attempt that is void has no file, because a reader of the file
+    could not see the grade. The same holds if a link check did not verify the attempt's link, and if only the metric of
+    the test is void. Traffic of several flows or streams has no file, because flent's tests of these names have one
+    stream.
     """
     uses = {use.name: use for use in results.plan.workloads}
     for row in chosen(voided(results).trials):

@@ -1,4 +1,4 @@
-"""Makes the tidy tables of runs (see `views`) from their stores and analyses, each table as a whole in memory."""
+"""Makes the tidy tables of runs (see `views`) from their results and analyses. A table is held in memory as a whole."""
 
 from __future__ import annotations
 

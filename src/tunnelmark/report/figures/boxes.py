@@ -1,4 +1,4 @@
-"""Draws box plots of a series by arm: the values of every second (or sample) of all blocks, after Tukey.
+"""Draws box plots of a series by arm, after Tukey: one value for each second (or each sample) of all blocks.
 
 J. W. Tukey, "Exploratory Data Analysis", 1977, 2C: the box holds the middle half, the line in it is the median, the
 whiskers go to the last value within one and a half box lengths of the box, and each value beyond is a ring.

@@ -53,9 +53,10 @@ def heat(analysis: Analysis, matrix: Matrix) -> Markup:
 
 
 def ratio(cell: MetricCell) -> float | None:
-    """Return how many times direct's value an arm has; None if that is not known.
+    """Return the ratio of an arm's value to direct's value; None if the arm has no value or no finite effect.
 
-    If effects are differences, it is m / (m - e), with the arm's median m and its effect e against direct.
+    If effects are differences, the ratio is m / (m - e), with the arm's median m and its effect e against direct; None
+    if m or m - e is not positive.
     """
     found = cell.against_direct
     if found is None or found.estimate is None or cell.spread is None:
@@ -69,7 +70,7 @@ def ratio(cell: MetricCell) -> float | None:
 def shade(cell: MetricCell) -> float:
     """Return the shade: from -1 (four times worse than direct, or more) to 1 (four times better, or more).
 
-    Without a ratio, it is -1 or 1 by the verdict worse or better, else 0.
+    Without a ratio, the shade is -1 for the verdict worse, 1 for better, and 0 for every other verdict.
     """
     found = ratio(cell)
     if found is None:  # zeros: only the verdict says something

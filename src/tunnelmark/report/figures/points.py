@@ -1,4 +1,7 @@
-"""Draws two metrics against each other: per condition, a named dot for each arm at its medians, with ranges."""
+"""Draws two metrics against each other: per condition, a named dot for each arm at its medians over blocks.
+
+Lines through the dot reach from the arm's smallest block value to its largest.
+"""
 
 from __future__ import annotations
 
@@ -52,10 +55,10 @@ Box = tuple[float, float, float, float]
 
 
 def choices(analysis: Analysis) -> tuple[Axes, ...]:
-    """Return the axes of a figure for the goodput of each `tcp` workload and each of up to three other metrics.
+    """Return the axes of each figure: a figure shows the goodput of one `tcp` workload against one other metric.
 
-    These are delay under load, round-trip time and retransmissions, as far as the study measures them. () if the study
-    has no `tcp` workload, or none of these metrics.
+    The other metrics are delay under load (of any workload), and round-trip time and retransmissions of the `tcp`
+    workload, as far as the study measures them. () if the study has no `tcp` workload, or none of the other metrics.
     """
     found = []
     uses = analysis.results.plan.workloads
@@ -178,11 +181,13 @@ def _grid(axes: Axes, dots: Sequence[_Dot], x_axis: svg.Axis, y_axis: svg.Axis) 
 def placed(
     names: Sequence[str], spots: Sequence[tuple[float, float]], frame: Box, lines: Sequence[Box] = ()
 ) -> list[Box]:
-    """Return a box for each name near its dot: inside the frame, off every dot and earlier name, if there is room.
+    """Return a box for each name near its dot: inside the frame, and off dots and earlier names if there is room.
 
-    `spots`: the middle of each name's dot. `lines`: the lines of the figure; all are in pixels. Names are placed one
-    after the other. Each gets the position around its dot that covers least; of equally good ones, the nearest. A name
-    may cover a line rather than lie farther off, because lines are thin and it can be read on top of them.
+    All positions are in pixels. `spots`: the middle of each name's dot. `lines`: the two ends of each line of the
+    figure. Names are placed one after the other. A name gets the position around its dot that covers the least area of
+    dots and earlier names. If several positions cover equally little, the nearest is taken; an area of covered lines
+    counts as a longer distance. So a name may cover a line, because lines are thin and the name can be read on top of
+    them.
     """
     dots = [(x - _DOT - 1, y - _DOT - 1, x + _DOT + 1, y + _DOT + 1) for x, y in spots]
     thin = [(x1 - 0.5, y1 - 0.5, x2 + 0.5, y2 + 0.5) for x1, y1, x2, y2 in lines]

@@ -22,9 +22,10 @@ def is_spread(metric: MetricInfo) -> bool:
 
 
 def over_time(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> tuple[Markup, str]:
-    """Draw a panel per arm, and return it with the highest value as text; both are empty if all values are zero.
+    """Draw a panel for each arm; return the picture, and the highest value as text.
 
-    Each block is a thin line, and the median over blocks is a thick line; direct's median is behind that.
+    Both are empty if all values are zero. In a panel, each block is a thin line, and the median over blocks is a thick
+    line. In the panels of all other arms, direct's median is drawn behind these lines.
     """
     found = queries.series(analysis, setting, metric)
     values = sorted(value for blocks in found.values() for points in blocks.values() for _, value in points)
