@@ -19,7 +19,10 @@ SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """The number of attempts at a trial, and whether one settled it: by a usable result, or the VPN's own failure."""
+    """How many attempts at a trial have ended, and whether one of these attempts settled the trial.
+
+    An attempt settles its trial by a usable result, or by a failure that is the VPN's own.
+    """
 
     count: int
     settled: bool
@@ -75,7 +78,10 @@ class RetryLedger:
         return [trial for trial in block if _setting(trial) in short]
 
     def settled(self, trials: Iterable[Trial]) -> Collection[str]:
-        """Return the ids of trials that get no other attempt: they are settled, or had all allowed attempts."""
+        """Return the ids of the trials that get no further attempt.
+
+        A trial gets no further attempt if an attempt has settled the trial, or if all allowed attempts have been made.
+        """
         return {
             trial.id
             for trial in trials

@@ -1,4 +1,8 @@
-"""Classifies recorded stacks by the work that they show, by the names of kernel functions, the same for all VPNs."""
+"""Classifies recorded call stacks by the kind of work that they show.
+
+The names of the kernel's functions, which are the same for all VPNs, decide the kind. In a stack without kernel
+functions, the names of the program's own functions show whether the work is cryptography.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +42,8 @@ _CRYPTOGRAPHY = re.compile(
 def kind(frames: str) -> str:
     """Return the kind of work (see KINDS) of a stack. `frames`: its function names, outermost first, joined by `;`.
 
-    A stack in which a soft interrupt runs counts as `soft interrupts`, whatever it interrupted: most run at the end of
-    a send, whose packets the kernel then carries on.
+    A stack in which a soft interrupt runs counts as `soft interrupts`, whatever it interrupted. Most soft interrupts
+    run at the end of a `send` system call, when the kernel processes the packets that were sent.
     """
     names = frames.split(";")
     kernel = [name.removesuffix("_[k]") for name in names if name.endswith("_[k]")]
@@ -54,7 +58,10 @@ def kind(frames: str) -> str:
 
 
 def folded_stacks(text: str) -> Counter[str]:
-    """Return how often each stack was seen, from the lines of a folded file: `program;frame;frame... count`."""
+    """Return how often each stack was seen, from the lines of a folded file: `program;frame;frame... count`.
+
+    A key is the whole text before the count, which begins with the program's name.
+    """
     found: Counter[str] = Counter()
     for line in text.splitlines():
         stack, _, count = line.rpartition(" ")
@@ -64,9 +71,10 @@ def folded_stacks(text: str) -> Counter[str]:
 
 
 def shares_of(text: str, programs: frozenset[str]) -> dict[str, float]:
-    """Return, by kind, which per cent of a folded file's samples are of these programs; {} if the file has no samples.
+    """Return, by kind of work, the percentage of a file's samples that these threads spent; {} if it has no samples.
 
-    `programs`: names of threads, as the kernel has them.
+    `text`: the content of a folded file. 100 % are all its samples, also those of other threads. `programs`: the names
+    of the threads, as the kernel has them.
     """
     stacks = folded_stacks(text)
     total = stacks.total()

@@ -49,7 +49,10 @@ class UnixSocket:
 
 @dataclass(frozen=True, slots=True)
 class LogMatch:
-    """The condition that the waiting daemon's log matches `pattern` (a regular expression, MULTILINE)."""
+    """The condition that a daemon's log matches `pattern` (a regular expression, MULTILINE).
+
+    The daemon is the one that has this condition as its `ready`.
+    """
 
     pattern: str
 
@@ -64,7 +67,8 @@ ReadyWhen = UdpPort | TcpPort | Interface | UnixSocket | LogMatch
 class File:
     """A file written to a node, with its folders, before any step; mode 0600 unless the driver sets another.
 
-    `content` is its text, or `from_staging` names the file to copy, by its path in the operator's staging folder.
+    `content` is its text. If `from_staging` is not empty, a file of the staging folder is copied instead:
+    `from_staging` is its path in that folder, where the commands of `Deployment.staging` have made the file.
     """
 
     node: str
@@ -76,7 +80,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command that must end with exit code 0 before the next phase begins."""
+    """A command on a node that must end with exit code 0 before the next phase of `Deployment.phases` begins."""
 
     node: str
     argv: tuple[str, ...]
@@ -86,9 +90,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class CopyFile:
-    """Copies a text file that the steps of one node (`source`) made to another one: an invitation, a key, an address.
+    """Copies a text file from the node `source` to another node: an invitation, a key, an address.
 
-    The step waits until the file exists. It does what an operator does who carries a file from machine to machine.
+    A command or a daemon of the node `source` makes the file, and the copying waits until the file exists. An operator
+    would carry such a file from machine to machine.
     """
 
     source: str
@@ -102,8 +107,10 @@ class CopyFile:
 class Daemon:
     """A process that runs as long as the deployment, in the foreground; it logs to stdout and stderr.
 
-    The next phase begins when `ready` is true (at once if None); that does not prove that the VPN works.
-    `control`: nodes find each other through it, but it carries none of their data (a control server, a supernode).
+    The deployment's next phase (`Deployment.phases`) begins when the condition `ready` is true (at once if None); that
+    does not prove that the VPN works.
+    `control`: True for the VPN's control service (a control server, a supernode), through which nodes find each other,
+    but which carries none of their data.
     """
 
     node: str

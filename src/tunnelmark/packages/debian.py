@@ -1,6 +1,7 @@
 """Finds installed Debian packages with their versions, and installs others by apt without starting a service.
 
-`scripts/setup` does the same for what every lab needs; the two share the marker in policy-rc.d.
+`scripts/setup` installs the packages that every lab needs in the same way. Both write a file policy-rc.d that forbids
+services to start, and a marker in that file, by which each knows the other's file and may remove it.
 """
 
 from __future__ import annotations

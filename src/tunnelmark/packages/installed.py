@@ -19,7 +19,11 @@ FILE = "installed.json"
 
 
 def read(folder: Path) -> dict[str, Any] | None:
-    """Return the record in a recipe's folder; None if there is none, or it cannot be read."""
+    """Return the record in a recipe's folder; None if there is none, or it cannot be read.
+
+    Its keys are `package`, `version`, `source`, `recipe` (the recipe's digest), `toolchain`, `seconds`, `installed`
+    (the time, UTC) and `programs` (by name: `sha256` and `bytes`).
+    """
     file = folder / FILE
     try:
         found = json.loads((file if file.exists() else folder / former_names.PACKAGE_RECORD).read_text())
@@ -61,7 +65,11 @@ def paths(recipe: Recipe, folder: Path) -> dict[str, Path]:
 
 
 def write(recipe: Recipe, folder: Path, *, version: str, seconds: float, toolchain: str) -> None:
-    """Write into `folder` the record of the programs there, or of the programs that Debian packages have installed."""
+    """Write into `folder` the record of the programs there, or of the programs that Debian packages have installed.
+
+    `version`: the version of the recipe or of its first Debian package. `seconds`: how long the installation took.
+    `toolchain`: the tools of the build with their versions (`toolchains.toolchain`); "" if nothing was built.
+    """
     record = {
         "package": recipe.name,
         "version": version,

@@ -1,7 +1,8 @@
 """Finds or builds programs that a user names for one arm: a file, a recipe's programs, or a revision of a source tree.
 
-Files and builds are copied into the cache, under the hash of their bytes, or of commit and command. So they stay the
-same while a run goes on, and a commit is built once. A revision is checked out by `git worktree` into a temporary
+A file is copied into the cache, into a folder whose name is a hash of the file. The programs of a revision are kept
+there in a folder whose name is the commit and a hash of the build's settings. So programs stay the same while a run
+goes on, and a commit is built once with the same settings. A revision is checked out by `git worktree` into a temporary
 folder, never into the user's tree.
 """
 
@@ -61,8 +62,9 @@ def own_programs(
 ) -> OwnPrograms:
     """Return the programs that `--old` or `--new` names for a VPN (`part`), ready to be run.
 
-    `named`: one path, recipe or `git:REV`, or several NAME=PATH. Without `make` nothing is built or copied, and only
-    what is named is checked. UsageError or MissingPart if what is named cannot be used.
+    `named`: one path, recipe or `git:REV`, or several NAME=PATH. `source`: the tree that has the revision REV; None: a
+    `git:REV` is refused (UsageError). Without `make` nothing is built or copied: what is named is only checked, and the
+    result has a label and no programs. UsageError or MissingPart if what is named cannot be used.
     """
     if len(named) == 1 and named[0].startswith(GIT):
         return _of_revision(named[0].removeprefix(GIT), part, source, make=make)

@@ -3,7 +3,7 @@
 A recipe is a file `NAME.toml` in `data/recipes/` or in the `recipes/` of a folder in TUNNELMARK_PATH. Some recipes have
 a folder NAME next to the file: with a Go module and its checksums, locked Python requirements, or a script.
 One kind of table says where the VPN comes from: `[[go]]`, `[[crate]]`, `[pypi]`, `[debian]`, or `[makers]` when no
-registry carries it. Only `[[go]]` and `[[crate]]` may be used together, for a VPN that needs a program of another.
+registry carries it. Only `[[go]]` and `[[crate]]` may be used together, for a VPN that has programs of both kinds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ _EXACT = r"^v?[0-9]+(\.[0-9]+)*([.+-][0-9A-Za-z.+-]+)?$"
 
 
 class RecipeTable(TomlTable):
-    """The table `[recipe]`: what is installed, and which time (`takes`) and memory that needs on two cores."""
+    """The table `[recipe]`: what is installed, and the time and memory that the installation needs on two cores.
+
+    Both are texts with a unit: `takes`, such as `90 s`, and `memory`, such as `1.5 GB`.
+    """
 
     title: str = Field(description="one line of text for people", min_length=1)
     homepage: str = Field(description="an address that begins with https://", pattern=r"^https://")
@@ -183,12 +186,15 @@ def _all(files: Files) -> Mapping[str, Recipe]:
 
 
 def recipes(files: Files | None = None) -> Mapping[str, Recipe]:
-    """Return every recipe by name, sorted; PlanError if a recipe file is wrong."""
+    """Return every recipe by name, sorted; PlanError if a recipe file is wrong.
+
+    `files`: the folders to search; None: those of `Files.standard()`.
+    """
     return _all(files or Files.standard())
 
 
 def recipe(name: str, files: Files | None = None) -> Recipe:
-    """Return a recipe by its name; UnknownName if there is none."""
+    """Return a recipe by its name; UnknownName if there is none. `files`: as in `recipes`."""
     known = recipes(files)
     if name not in known:
         raise UnknownName("recipe", name, known)

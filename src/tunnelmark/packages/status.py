@@ -49,9 +49,10 @@ def standing(recipe: Recipe) -> RecipeStatus:
 
 
 def recipe_for(part: Requirement) -> Recipe | None:
-    """Return the recipe that the requirement names, or else one whose Debian packages and programs it needs.
+    """Return the recipe that the requirement names; None if no such recipe exists.
 
-    None if there is none.
+    If the requirement names no recipe, the first recipe is returned that installs at least one of the requirement's
+    Debian packages and at least one of its programs; None if no recipe does.
     """
     known = recipes()
     if part.recipe:
@@ -85,7 +86,11 @@ def from_makers(part: Requirement) -> str:
 
 
 def absent(part: Requirement, recipe: Recipe, missing: MissingPart) -> str:
-    """Return in words why a part with a recipe is not installed, and how to install it."""
+    """Return in words why a part with a recipe is not installed, and how to install it.
+
+    `missing`: the error for the part. Its message and hint are used if the recipe's own programs are ready, so that
+    something else is missing.
+    """
     found = standing(recipe)
     if found.state == "ready":  # its own programs are here, and something else that it needs is not
         return f"{part.name}: {missing.message}; {missing.hint}"

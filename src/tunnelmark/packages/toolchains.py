@@ -21,7 +21,7 @@ _TIMEOUT = 30  # seconds that `go version` may take on a busy machine
 
 
 def build_path() -> str:
-    """Return PATH, with the folders at its end into which the installers of go and cargo put them."""
+    """Return PATH, followed by the folders into which the installers of cargo and go put these two programs."""
     cargo = os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")
     return os.pathsep.join([search_path(), f"{cargo}/bin", "/usr/local/go/bin"])
 

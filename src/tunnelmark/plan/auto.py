@@ -1,8 +1,8 @@
 """Handles `rate = "auto"`: how it is written, which rates it may become, and how the fixed rate is kept.
 
 With a link that is faster than its machine, trials measure the machine. Only the machine itself shows which rate it
-carries. So that is measured once before a run, fixed for all of it (every arm and the A/A pair share it), and kept
-with the results.
+carries. Therefore this rate is measured once before a run and kept with the results. All trials of the run have this
+rate, so that every arm and the A/A pair meet the same link.
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ class Fixed:
 
 
 def steps(at_most: float, least: float = LEAST) -> Iterator[Rate]:
-    """Yield rates that are easy to remember (1, 2 and 5 times a power of ten), from `at_most` down to `least`."""
+    """Yield the rates that are 1, 2 or 5 times a power of ten, the highest first.
+
+    `at_most`, `least`: the bounds in bit/s; a bound that is such a rate is yielded, too.
+    """
     power = 10 ** (len(str(int(at_most))) - 1)
     while power >= 1:
         for factor in (5, 2, 1):
@@ -103,7 +106,7 @@ def write(fixed: Mapping[str, Fixed]) -> str:
 
 
 def at(profile: Profile, rate: Rate) -> Profile:
-    """Return the profile with no rate above this one; a direction without a rate gets it, with a queue of 10 ms."""
+    """Return the profile with no rate above `rate`; a direction without a rate gets `rate`, with a queue of 10 ms."""
     return replace(profile, forward=_way_at(profile.forward, rate), back=_way_at(profile.back, rate), auto=None)
 
 

@@ -8,8 +8,9 @@ from tunnelmark.plan.impairments import Blackout
 
 
 def begun_at(blackout: Blackout, seed: int, link: int, place: int) -> float:
-    """Return when a blackout first begins, in seconds since the link's zero: as stated, or drawn within its period.
+    """Return when a blackout first begins, as stated or drawn within its period, in seconds since the link's zero.
 
+    The link's zero is the last call of `Lab.zero`: in a trial, just before the traffic starts.
     The draw depends on `seed` (which differs by block), on `link` (the index of the link in its lab), and on `place`
     (the index of the blackout in its direction).
     """

@@ -148,9 +148,10 @@ def traversal(
     seed: int = 1,
     duration: int = 20,
 ) -> str:
-    """Return the TOML text of a study of the path that VPNs find between nodes behind each pair of kinds of routers.
+    """Return the TOML text of a study that shows which path VPNs find between two nodes, each behind a router.
 
-    Each pair occurs once: both nodes start at the same time, so it makes no difference which is behind which kind.
+    `kinds`: the kinds of routers; the study has a topology for each pair of kinds. Each pair occurs once: both nodes
+    start at the same time, so it makes no difference which of the two is behind the first kind.
     `sample`: the number of pairs to draw, by `seed`; None: all. `duration`: seconds of traffic in a trial. The first
     VPN is in the study twice, which shows whether the same path is found again.
 

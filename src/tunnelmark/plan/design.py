@@ -38,7 +38,11 @@ class CellPattern:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Which cells a study measures: those of `part`, without the excluded ones that are not included again."""
+    """Which cells a study measures: each cell in `part` that is not excluded, or that is included again.
+
+    A cell that matches a pattern of `excluded` is left out, unless it also matches a pattern of `included`. A cell
+    outside of `part` is left out in any case.
+    """
 
     excluded: tuple[CellPattern, ...] = ()
     included: tuple[CellPattern, ...] = ()

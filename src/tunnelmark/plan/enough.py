@@ -27,10 +27,11 @@ BATCH = 4
 class Enough:
     """When a run has enough blocks: after `floor` blocks, more are added until one of these conditions holds.
 
-    `most`: there are so many blocks. `precision`: the half-width of every ratio's interval is at most this share of
-    the ratio (0.05: 5 %); None: no such condition. `budget`: so many seconds for all blocks are over; None: no limit.
-    `change`: in place of a precision: a change of this share from arm `old` to arm `new` is found or excluded.
-    `metrics`: the metrics in which the change is looked for; empty: the primary metrics.
+    `most`: the run has this number of blocks. `precision`: the half-width of every ratio's interval is at most this
+    share of the ratio (0.05: 5 %), except for ratios that cannot reach it with `most` blocks; None: no such condition.
+    `budget`: another block would not end within this number of seconds for the whole run; None: no limit.
+    `change`: a change of this share (0.03: 3 %) from arm `old` to arm `new` is found or excluded; it is stated only
+    without a precision. `metrics`: the metrics in which the change is looked for; empty: the primary metrics.
     """
 
     floor: int
@@ -44,7 +45,9 @@ class Enough:
 def enough_of(floor: int, most: int | None, precision: float | None, budget: float | None) -> Enough | None:
     """Return when a run has enough blocks; None if their number is fixed (neither precision nor budget).
 
-    ValueError if the figures cannot be used together.
+    The parameters are the fields of `Enough`; `most` None: `MOST`, or `floor` if that is more. ValueError if `most` has
+    neither precision nor budget, if it is below `floor`, if the precision is not from 0.1 % to 50 %, or if a precision
+    has a `floor` below `FEWEST`.
     """
     if precision is None and budget is None:
         if most is not None:
@@ -65,9 +68,10 @@ def enough_of(floor: int, most: int | None, precision: float | None, budget: flo
 def asking(
     study: Study, *, precision: float | None, budget: float | None, most: int | None, blocks_stated: bool
 ) -> Study:
-    """Return the study with a command's options in place of its own figures. UsageError if they cannot be used.
+    """Return the study with the figures that a command's options state; an option that is None keeps the study's own.
 
-    With a precision, a study that has a fixed number of blocks gets at least `FLOOR`, unless the command states them.
+    The options are those of `enough_of`; UsageError if it refuses the figures. With a precision, a study that has a
+    fixed number of blocks gets at least `FLOOR` blocks, unless the command states their number (`blocks_stated`).
     """
     if precision is None and budget is None and most is None:
         return study

@@ -1,7 +1,7 @@
 """Finds study, profile and topology files by name in an ordered list of folders.
 
 Each folder holds `studies/`, `profiles/` and `topologies/`; the first folder that has a name wins. On the command line
-a file can also be named by its path. For that command, it is then known by its own name.
+a file can also be named by its path. That command then uses the file name without `.toml` as the name.
 """
 
 from __future__ import annotations
@@ -81,10 +81,11 @@ class Files:
         return now
 
     def with_paths(self, kind: FileKind, text: str) -> tuple[Files, str]:
-        """Return the files plus those that `text` names by path, and `text` with present names instead of paths.
+        """Return the files plus those that `text` names by path, and `text` with names in place of the paths.
 
-        `./profiles/my-dsl.toml` becomes `my-dsl`, also where it is joined: `gso+./profiles/my-dsl.toml`. PlanError if
-        such a file does not exist, UsageError if its name is not valid, or if a known file of that name differs.
+        `./profiles/my-dsl.toml` becomes `my-dsl`, and `gso+./profiles/my-dsl.toml` becomes `gso+my-dsl`. A former name
+        becomes the present name (see `current`). PlanError if a path leads to no file, UsageError if the file's name is
+        not valid, or if another file with the same name and another content is known already.
         """
         whole = kind == "study" or Path(text).is_file()  # a folder may have a + in its name
         parts = [text] if whole else text.split(JOIN)
@@ -127,9 +128,8 @@ class Files:
     def find_study(self, name_or_path: str) -> Path:
         """Return the path of the study file with that name (`quick`) or path (`./my.toml`).
 
-        `studies/quick.toml` works from any directory if `quick` is in the search folders, so that
-        the line in the README does too. PlanError if a path leads to no file, UnknownName if a name
-        is unknown.
+        The path `studies/quick.toml` also leads to the study `quick` of the search folders, so commands with such a
+        path work in any directory. PlanError if a path leads to no file, UnknownName if a name is unknown.
         """
         path = Path(name_or_path)
         if path.suffix != ".toml" and len(path.parts) == 1:

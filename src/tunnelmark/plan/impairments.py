@@ -25,7 +25,10 @@ Distribution = Literal["uniform", "normal", "pareto", "paretonormal"]
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """A stage that strikes packets at random. `correlation`: that of a decision with the decision before it."""
+    """A stage that happens to each packet with a `probability`: loss, duplication or corruption.
+
+    `correlation`: of the decision on a packet with the decision on the packet before it; 0: each is independent.
+    """
 
     probability: Share
     correlation: Share = NEVER
@@ -69,7 +72,7 @@ class FourState:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Recorded losses, a character for each packet: `0` is delivered, `1` is lost. `repeat`: it repeats at its end."""
+    """Recorded losses, a character for each packet: `0` is delivered, `1` is lost. `repeat`: begin again at the end."""
 
     pattern: str
     repeat: bool = True
@@ -147,10 +150,11 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Blackout:
-    """A time in which every packet that enters the link is lost. Times count from the link's zero.
+    """A time of `length` seconds in which every packet that enters the link is lost.
 
-    `every`: the time from the start of one blackout to the start of the next; None: there is only one.
-    `start`: when the first one begins; None: a start within the period `every` is drawn for each block.
+    `every`: the time from the start of one blackout to the start of the next; None: there is only one blackout.
+    `start`: when the first blackout begins, in seconds since the link's zero (the last call of `Lab.zero`: in a trial,
+    just before the traffic starts); None: a start within the period `every` is drawn for each block.
     """
 
     start: Duration | None
@@ -173,7 +177,10 @@ class ScheduleStep:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Changes of stages with time. After `repeat` seconds they begin again, with the stages of the direction itself."""
+    """Changes of a direction's stages with time, which counts from the link's zero as in `Blackout`.
+
+    After `repeat` seconds the direction has its own stages again, and the steps begin again; None: they come once.
+    """
 
     steps: tuple[ScheduleStep, ...]
     repeat: Duration | None = None
@@ -205,13 +212,16 @@ class Direction:
 
     @property
     def only_shaped(self) -> bool:
-        """Whether a kernel shaper can do it: it has at most a rate, a queue in bytes and an overhead."""
+        """Whether a kernel shaper can carry the direction: it has at most a rate, a queue in bytes and an overhead."""
         shaped = Direction(rate=self.rate, queue=self.queue, overhead=self.overhead)
         return self == shaped
 
     @property
     def carried(self) -> Rate | None:
-        """The bit/s of full frames (`FRAME`) that the rate carries with the `overhead` of each; None without a rate."""
+        """The bit/s of full frames that the rate lets pass; None without a rate.
+
+        A full frame counts as `FRAME` bytes here, without the `overhead` that the rate also has to carry for it.
+        """
         return None if self.rate is None else Rate(round(self.rate * FRAME / (FRAME + self.overhead)))
 
     def stages(self) -> dict[str, Any]:

@@ -197,10 +197,10 @@ def _longest(path: Sequence[Profile]) -> float:
 
 
 def meet_cuts(uses: Iterable[WorkloadUse], profiles: Sequence[Profile], blocks: int, problems: Problems) -> None:
-    """Raise PlanError if a workload's trials would miss a link's cuts, because they would measure a link without cuts.
+    """Note in `problems` each duration that is too short to meet a link's cuts; PlanError if any problem is noted.
 
-    A cut with a stated start must begin before the trial ends. If the start is drawn for each block, at least one of
-    all blocks must meet a cut on average.
+    A trial without a cut would measure another link than the profile's. A cut with a stated start must begin before the
+    trial ends. If the start is drawn for each block, at least one of all blocks must meet a cut on average.
     """
     for place, use in enumerate(uses):
         for profile in profiles:

@@ -47,7 +47,10 @@ _RATE_KEYS = ("rate", "rate_trace", "queue", "queue_packets", "codel", "overhead
 
 
 def check(direction: Direction, model: LinkModel, where: LocationOf, problems: Problems) -> None:
-    """Note in `problems` every setting of the direction that cannot be delivered."""
+    """Note in `problems` every setting of the direction that a link of that `model` cannot have.
+
+    `where`: returns the place of a key in the file, for the problem.
+    """
     _stages(direction, model, where, problems)
     if direction.limit is not None and model != "netem":
         problems.add(where("limit"), "belongs to the netem model", "bound the queue with queue or queue_packets")
@@ -223,7 +226,11 @@ _KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 def loss_of(kind: str, given: dict[str, Any], where: LocationOf, problems: Problems) -> Loss | None:
-    """Return the loss that the keys in `given` state; None, with the problem noted, if they do not fit the kind."""
+    """Return the loss that the keys and values in `given` state.
+
+    `kind`: `independent`, `bursts`, `gilbert-elliott`, `four-state` or `pattern`. If a key does not belong to that
+    kind, or a key is missing, the problem is noted, and None is returned. `where`: as in `check`.
+    """
     needed, optional = _KINDS[kind]
     for key in given:
         if key not in (*needed, *optional):

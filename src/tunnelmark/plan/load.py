@@ -52,9 +52,10 @@ def load_study(
     """Return the study of that name or path.
 
     `blocks`, `seed` and `watch` replace those of the file. `smoke` and `full` choose the short and the long length.
-    `grows`: blocks are added if the file asks for a precision or has a time budget.
-    `only`: for some axes (`design.AXES`), the names that are measured; of other axes, all names are. The bare link, the
-    anchor and an A/A pair stay in any case.
+    `grows`: whether a run may add blocks if the file asks for a precision or has a time budget; False: the study has a
+    fixed number of blocks.
+    `only`: by axis (`design.AXES`), the names that are measured; all names of an axis that `only` lacks are measured.
+    The bare link, the anchor and an A/A pair stay in any case.
 
     UnknownName if a name does not exist, PlanError (with every problem of the file) if the file cannot be used,
     UsageError if an argument cannot be used.

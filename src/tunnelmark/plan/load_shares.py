@@ -31,7 +31,7 @@ def _takes_shares(annotation: object) -> bool:
 
 
 def have_rates(uses: Iterable[WorkloadUse], profiles: Sequence[Profile], problems: Problems) -> None:
-    """Raise PlanError if a workload asks for a share of the rate of a link that has none."""
+    """Note in `problems` each share of the rate of a link that has no rate; PlanError if any problem is noted."""
     for place, use in enumerate(uses):
         for name, share in use.shares.items():
             for profile in (profile for profile in profiles if profile.rate is None):

@@ -99,9 +99,10 @@ class Topology:
     """The nodes of a lab, in order, the routers between them, and the links that join all of them.
 
     A VPN is deployed on the nodes; routers only forward. Traffic runs from the first node to the last.
-    `hub`: the node that serves the others if a VPN needs one. None: the first node; the relay may be another (`relay`).
-    `forwards`: the nodes that forward for the others. If there are any, all nodes are a chain, and a VPN runs only on
-    its two ends, unless its arm is a cascade (`Arm.cascade`) or has gateways (`Arm.behind_gateways`).
+    `hub`: the node that serves the others if a VPN needs such a node; None: the first node. A VPN's relay may run on
+    another node (`relay`).
+    `forwards`: the nodes that forward for the others. If there are any, all nodes form a chain, and a VPN runs only on
+    the chain's two ends, unless the arm is a cascade (`Arm.cascade`) or has gateways (`Arm.behind_gateways`).
     """
 
     name: str

@@ -46,7 +46,8 @@ def workflow(forge: Forge, vpn: str, program: str) -> str:
 def module_name(what: str, name: str, taken: Collection[str]) -> str:
     """Return the name of the Python module for a new VPN or workload called `name`.
 
-    `what`: the word for the new thing in errors. `taken`: the names of modules of its package that are something else.
+    `what`: the word for the new thing in errors, `VPN` or `workload`. `taken`: the names of the modules in its package
+    that hold no VPN or workload, such as `base`.
     UsageError if `name` is taken, cannot be used in a study file or as a module's name, or is too long for tables.
     """
     module = name.replace("-", "_").replace(".", "_")

@@ -20,9 +20,10 @@ def order(study: Study) -> Plan:
 
 
 def replacement(study: Study, number: int, position: int) -> list[Trial]:
-    """Return the trials of replacement block `number` (from 1), as if the plan went on with it.
+    """Return the trials of replacement block `number` (from 1), as if it followed the last block of the plan.
 
-    `position`: how many trials the plan has; theirs are counted on from there.
+    `position`: the number of trials in the plan. The positions of the returned trials continue after these trials and
+    after those of earlier replacement blocks.
     """
     return _block(study, study.blocks + number, position + (number - 1) * len(study.cells()))
 
@@ -54,5 +55,5 @@ def _rank(seed: int, trial: Trial, more: str = "") -> bytes:
 
 
 def link_seed(seed: int, block: int) -> int:
-    """Return the seed of emulated links in a block: all arms of a block meet the same link, and each block another."""
+    """Return the seed of emulated links in a block: all arms of a block share the seed, and each block has another."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{block}/link".encode()).digest()[:6], "big")

@@ -40,7 +40,8 @@ class Problems:
     ) -> None:
         """Note all errors that pydantic found in `data`, which should fit `model`.
 
-        `key`: where `data` is in the file. `name`: the table that the messages name; "" if its name is in `data`.
+        `key`: where `data` is in the file. `name`: the name of the arm or workload that `data` belongs to; each message
+        mentions it. "": a message mentions the `name` of the table in `data` in which the error is, if it has one.
         """
         # Unknown keys first: a misspelt key explains why the right one is missing.
         for detail in sorted(error.errors(include_url=False), key=lambda detail: detail["type"] != "extra_forbidden"):
@@ -93,7 +94,10 @@ def parse(text: str, file: str, model: type[Model]) -> Model:
 def checked(
     options: Mapping[str, object], model: type[BaseModel], key: Location, name: str, problems: Problems
 ) -> BaseModel | None:
-    """Return the options as their model; None, with the problems noted, if they do not fit it."""
+    """Return the options as their model; None, with the problems noted, if they do not fit the model.
+
+    `key`: where the table that has the key `options` is in the file. `name`: the arm or workload in the messages.
+    """
     try:
         return model.model_validate(options)
     except ValidationError as error:
@@ -163,7 +167,7 @@ def _whose(data: object, location: Location) -> str:
 def unique(names: Iterable[str], key: Location, problems: Problems, *, field: str = "") -> None:
     """Note each name that occurs a second time, at its index in the list at `key`.
 
-    `field`: the key of the name if the list is one of tables; "" if it is one of names.
+    `field`: if the list holds tables, the key under which each table has its name; "" if the list holds the names.
     """
     seen: Counter[str] = Counter()
     for place, name in enumerate(names):

@@ -53,7 +53,7 @@ def hops(topology: Topology, start: str, end: str) -> list[Hop]:
 def crossed(topology: Topology, profile: Profile) -> tuple[Profile, ...]:
     """Return the profiles of the links from the first node to the last, in order.
 
-    `profile`: the study's profile, which all links have that have none of their own.
+    `profile`: the study's profile. A link has it if the topology states no profile for the link.
     """
     start, end = topology.nodes[0], topology.nodes[-1]
     ways = hops(topology, start, end)
@@ -64,9 +64,11 @@ def crossed(topology: Topology, profile: Profile) -> tuple[Profile, ...]:
 
 
 def further_ways(topology: Topology, source: str, target: str) -> Mapping[tuple[str, str], Sequence[str]]:
-    """Return whose packets cross each link after the first one of the path, by the link's sender and receiver.
+    """Return which of two nodes sends the packets that the routers between them pass on, by link and direction.
 
-    A value lists "source" for packets from source to target, and "target" for those from target to source.
+    A key is the router or node that passes packets onto the link, and the node or router at the link's other end. The
+    value is ["source"] for packets from `source` to `target`, and ["target"] for packets from `target` to `source`. The
+    first link of each path is left out, for there the sender is the node itself. {} if both nodes are on one link.
     """
     found: dict[tuple[str, str], list[str]] = {}
     for end, start, other in (("source", source, target), ("target", target, source)):

@@ -22,11 +22,13 @@ def shares(way: Direction, model: LinkModel, unit: str) -> Mapping[str, float]:
     """Return the share of packets that each stage strikes: `loss`, `duplication`, `corruption` and `skips` (the delay).
 
     `duplication` and `corruption` are shares of the packets that are not lost, `skips` of those that reach the delay.
-    A stage is left out if its share changes with time, as with bursts that have a length in time: packets do not show
-    how many of those a trial should meet. It is also left out if no formula gives its share: netem's correlation moves
-    it (for packets that skip the delay see `skipping`), and netem's copies of lost packets undo the loss.
-    For whole segments (`unit = "gso"`) only the loss is given. One decision strikes all packets of a segment, so counts
-    spread by how many these are. The lengths of runs of losses show that number; nothing shows it for other stages.
+    A stage is left out if the direction does not state it, or if no formula gives its share. These are left out: all
+    stages of a direction with blackouts or a schedule; loss in bursts with lengths in time, by four states or by a
+    pattern; duplication and corruption with a correlation; `skips` without a share from `skipping`, with a share below
+    `SELDOM`, or with duplication. In netem's model, loss with a correlation is left out too, and so are loss and
+    duplication together, because copies make up for lost packets.
+    With `unit = "gso"` one decision strikes all packets of a segment, and only the loss is given: the lengths of runs
+    of losses show how many packets a segment has.
     """
     if way.blackouts or way.schedule is not None:
         return {}
@@ -49,10 +51,10 @@ def shares(way: Direction, model: LinkModel, unit: str) -> Mapping[str, float]:
 
 
 def drawn(way: Direction, model: LinkModel, unit: str) -> float | None:
-    """Return the share of an independent, constant loss of wire packets in the stated model; None for any other loss.
+    """Return the share of lost packets if seed and packet number alone decide which packets are lost; else None.
 
-    The seed and a packet's number alone decide whether it is lost. So the lost packets can be computed, and no room for
-    chance is needed.
+    They decide an independent, constant loss of wire packets in the stated model. A check can then compute the number
+    of lost packets, and need not allow for chance as with the other losses that `shares` knows.
     """
     steady = model == "stated" and unit == "wire" and way.schedule is None and not way.blackouts
     if steady and isinstance(way.loss, Chance) and not way.loss.correlation:
@@ -63,8 +65,10 @@ def drawn(way: Direction, model: LinkModel, unit: str) -> float | None:
 def skipping(reordering: Reordering, model: LinkModel) -> float | None:
     """Return the share of packets that skip the delay in the long run.
 
-    None if a correlation comes with a gap above 1, or is above `CORRELATED`. With a correlation, netem compares a mean
-    of a fresh number and the last one, which is seldom small: 5 % with a correlation of 50 % become 16 in a million.
+    None if the correlation is above `CORRELATED`, or if there is a correlation and a gap above 1.
+    In netem's model a correlation makes the share much smaller than the stated probability: netem compares the
+    probability with a mean of a new random number and the number before, and such a mean is seldom small. A probability
+    of 5 % with a correlation of 50 % gives a share of 16 in a million.
     """
     p, c = float(reordering.probability), float(reordering.correlation)
     if c == 0:
@@ -75,10 +79,10 @@ def skipping(reordering: Reordering, model: LinkModel) -> float | None:
 
 
 def wandering(way: Direction) -> tuple[float, float] | None:
-    """Return the mean delay and its standard deviation in seconds, if the jitter is a process in time.
+    """Return the mean and the standard deviation of the delay in seconds, if its jitter is a process in time.
 
-    None if no formula gives them. That is so if the jitter is drawn per packet, has a long tail or would make a delay
-    negative, and if the direction reorders or has a schedule.
+    None in each of these cases: the jitter is drawn for each packet, or its distribution is neither normal nor uniform;
+    the jitter could make a delay negative; the direction has reordering or a schedule, or states no jitter.
     """
     jitter, delay = way.jitter, float(way.delay or 0.0)
     if jitter is None or jitter.correlation_time is None or way.reordering is not None or way.schedule is not None:

@@ -24,7 +24,11 @@ def design_of(
     topologies: Sequence[str],
     problems: Problems,
 ) -> tuple[Design, Names]:
-    """Return the design that a study's tables state, and by axis the names of which a cell is measured."""
+    """Return the design that a study's tables state, and, by axis (`design.AXES`), the names that have a measured cell.
+
+    PlanError if a table names what the study does not have, or if any problem was noted before. A scenario that lacks
+    the bare link or an A/A pair is noted in `problems`.
+    """
     names = {
         "arms": [arm.name for arm in arms],
         "profiles": profiles,
@@ -134,7 +138,10 @@ def distinct(
     uses: Sequence[WorkloadUse],
     problems: Problems,
 ) -> None:
-    """Raise PlanError if two cells have one name, such as `a` with `b.c` and `a.b` with `c`: trials go by name."""
+    """Note in `problems` cells with equal names, by which trials are known; PlanError if any problem is noted.
+
+    A cell's name is the names of its four parts, joined by dots. So `a` with `b.c` and `a.b` with `c` have equal names.
+    """
     seen: set[str] = set()
     for parts in product(arms, profiles, topologies, uses):
         cell = ".".join(part.name for part in parts)

@@ -14,7 +14,8 @@ VERSION = "version"
 def recorded(environment: Mapping[str, Any], arm: ArmInfo) -> Mapping[str, Any]:
     """Return what an `environment.json` records of an arm's VPN: its version and its programs.
 
-    {} if nothing is recorded, for example because the arm could not take part.
+    `version` is a text, `programs` has the `path` and `sha256` of each program by its name, and `installed` is the
+    installation's record, if a recipe made it. {} if nothing is recorded, as for an arm that could not take part.
     """
     vpns = environment.get("vpns")
     if not isinstance(vpns, Mapping):

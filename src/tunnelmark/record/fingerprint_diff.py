@@ -58,10 +58,11 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[Diff
 
 
 def kinship(before: Mapping[str, Any], now: Mapping[str, Any]) -> Kinship:
-    """Return how the machines of two environments are related; "not known" if one of them has no fingerprint.
+    """Return whether two environments are of the same boot of a machine, of another boot of it, or of other machines.
 
-    Two machines made alike differ only in the id of the installed system. If images are cloned with that id, two
-    machines look like two boots of one.
+    "not known" if one of them has no fingerprint, "other machine" if their fingerprints differ in more than the boot.
+    The fingerprints of two machines of one make differ only in the id of the installed system. If that id was cloned
+    with an image of the disk, the result is "other boot", although these are two machines.
     """
     mine, theirs = before.get(KEY), now.get(KEY)
     if not mine or not theirs:
@@ -88,7 +89,10 @@ def machines(environments: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
 
 def same_machine(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two environments are of the same machine, as far as what was recorded shows."""
+    """Return whether two environments are of the same machine, as far as the records show.
+
+    If one of them has no fingerprint, their entries `machine` (kernel, processor, cores, memory) must be equal.
+    """
     kin = kinship(one, other)
     return one.get("machine") == other.get("machine") if kin == "not known" else kin != "other machine"
 

@@ -129,9 +129,10 @@ class GatheredRuns:
         return found
 
     def begun_with(self, environment: Mapping[str, Any]) -> None:
-        """Write down the first worker's environment, with which all blocks are measured.
+        """Record the environment of the first worker, the first host that measures blocks.
 
-        StoreError if it cannot be written.
+        All blocks are measured with the programs of that environment. Call it before the first `keep`; a further call
+        replaces the record. StoreError if the record cannot be written.
         """
         with self._writing():
             _write(self._folder / PROGRAMS, environment)

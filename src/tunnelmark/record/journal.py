@@ -24,7 +24,12 @@ _RESERVE = 1 << 20  # bytes; the line of a trial has about 20 KiB
 
 
 class Journal:
-    """A journal open for appending."""
+    """A journal to which entries are appended. It is open while the body of a `with` statement runs.
+
+    On entry the journal is made if it is missing, an incomplete last line is cut off, and the reserve file is made. At
+    the end of the `with` statement the reserve file is removed. StoreError on entry if the journal is compressed, or if
+    the reserve file cannot be written (DiskFull if the disk is full).
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -109,7 +114,7 @@ def read(path: Path) -> bytes:
 def entries(path: Path) -> Iterator[dict[str, Any]]:
     """Yield every entry of a journal, in order. StoreError if a line is not JSON; an incomplete last line is ignored.
 
-    A block that another machine has measured is a single line, which holds all entries of the block (`gathered`).
+    A block that another machine has measured is a single line (`gathered`); each entry of the block is yielded.
     """
     content = read(path)
     for number, line in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), start=1):

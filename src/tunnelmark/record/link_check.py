@@ -36,9 +36,9 @@ PartVerdict = Literal["shown", "not tested", "outside"]
 class LinkPart:
     """A part of a profile (its delay, loss, queue ...) in one direction (`a>b`): whether a check has shown it, and why.
 
-    *shown*: it is in tolerance, and such a check finds a link that is wrong in this part in 95 of 100 cases. *not
-    tested*: it is in tolerance or could not be judged, and such a check would find fewer wrong links. *outside*: it is
-    outside of its tolerance.
+    *outside*: the part is outside of its tolerance. *shown*: the part is in tolerance, and if it were wrong, such a
+    check would find that: with probes in at least 95 of 100 cases (for rate and queue, the tolerance alone decides).
+    *not tested*: the part could not be judged, or it is in tolerance, but such a check finds wrong links less often.
     """
 
     way: str
@@ -70,10 +70,11 @@ When = Literal["before", "during", "after", "alone"]
 
 @dataclass(frozen=True, slots=True)
 class LinkCheck:
-    """One link check. `verdict` is `outside` if a line is outside of its tolerance, and `reason` says which one.
+    """One link check. `verdict` is `outside` if a line is outside of its tolerance, or if the check itself has failed.
 
-    `series`: the points of each direction, by its name (`a>b`). `raw`: the files that were kept. `round`: the number of
-    the round, as links are checked several times `during` a run; each check is judged separately.
+    `reason`: which lines are outside, or the error. `series`: the points of each direction, by its name (`a>b`).
+    `raw`: the files that were kept. `when`, `round`: a run checks all its links in each round. The rounds with the same
+    `when` (such as `during` a run) are numbered from 1, and each round is judged separately.
     """
 
     profile: str

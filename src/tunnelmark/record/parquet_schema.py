@@ -1,4 +1,4 @@
-"""The tidy schema of results, the same for every study: one table has a row per sample, one a row per attempt."""
+"""The tidy schema of results, the same for every study: `SAMPLES` has a row per sample, `TRIALS` a row per attempt."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Describes in pieces what a run was asked to measure, so that runs can be compared: arms, links, topologies, loads.
+"""Describes what a run was asked to measure as pieces (arms, links, topologies, workloads) that can be compared.
 
-Texts, the seed and the number of blocks are left out. So a study has the same hash with more blocks, on another day,
-and on another machine.
+Titles, sources and descriptions, the seed and the number of blocks are left out. So the hash of the pieces
+(`plan_hash`) is the same for a study with more blocks, on another day, or on another machine.
 """
 
 from __future__ import annotations
