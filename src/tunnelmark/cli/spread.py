@@ -39,7 +39,11 @@ STEAL = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """How blocks are measured. `wait`: only by workers with little other work. `measure`: measure the machines, too."""
+    """How workers measure blocks.
+
+    `wait`: a worker with much other work (`BUSY`, `STEAL`) gets no block. `measure`: each worker also measures
+    its machine before and after a block, as `run` does (yardsticks, and what links carry).
+    """
 
     wait: bool = True
     measure: bool = True
@@ -48,7 +52,9 @@ class Ways:
 def begin(study: Study, folder: Path, where: BlockTarget, kernels: Sequence[str], console: Console, ways: Ways) -> None:
     """Measure a study over a cluster, and gather its blocks in a new folder.
 
-    UsageError if the study cannot be spread: several kernels, a wanted precision, or `rate = 'auto'`.
+    `kernels`: the release of the kernel that virtual machines on the workers boot, `("",)` for the distribution's
+    current one; () if the workers measure with their own kernels. UsageError if the study cannot be spread: several
+    kernels, a wanted precision, or `rate = 'auto'`.
     """
     if len(kernels) > 1:
         raise UsageError(
@@ -134,7 +140,11 @@ class _Listener:
         self._begun = time.monotonic()
 
     def fit(self, found: WorkerFacts, taken: Sequence[WorkerFacts]) -> str:
-        """Return why a worker may not measure (other programs, other work, its machine measures already), else ""."""
+        """Return why the worker with the facts `found` may not measure; "" if it may.
+
+        A worker may not measure if its programs differ from those of the run's first worker, if its machine has much
+        other work, or if one of the workers that may measure already (`taken`) is on the same machine.
+        """
         if self._first is None:
             self._first = found
         elif found.programs != self._first.programs:
@@ -154,7 +164,10 @@ class _Listener:
         return ""
 
     def held(self, found: WorkerFacts, taken: Sequence[WorkerFacts]) -> bool:
-        """Return whether another worker measures on the same machine, which a question to this worker would disturb."""
+        """Return whether the worker with the facts `found` must not be asked now.
+
+        A question would disturb the measurement of another worker (one of `taken`) on the same machine.
+        """
         return not self._counted and bool(self._neighbours(found, taken))
 
     def _neighbours(self, found: WorkerFacts, taken: Sequence[WorkerFacts]) -> list[str]:

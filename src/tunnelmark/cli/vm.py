@@ -1,7 +1,7 @@
 """Carries out a study or a link check in a virtual machine: boots it, runs `vm_guest` there, and raises its errors.
 
-Host and guest both write into the results folder, or the folder of a check's raw output. Its subfolder `vm/` has the
-machine's logs, and while it runs also the request.
+Host and guest both write into one folder: the results folder of a study, or the folder of a check's raw output. The
+subfolder `vm/` of that folder has the virtual machine's logs. While the machine runs, `vm/` also has the request.
 """
 
 from __future__ import annotations
@@ -69,7 +69,11 @@ def options(command: _Command, *, hosts: bool = False) -> _Command:
 
 
 def chosen(backend: str | None, kernels: Sequence[str]) -> tuple[str, ...]:
-    """Return the kernels to boot, `""` for the distribution's current one; () if the lab uses this machine's kernel."""
+    """Return the releases of the kernels to boot in virtual machines; () if the lab uses no virtual machine.
+
+    `backend`, `kernels`: the values of `--backend` (None: not given) and `--kernel`. The release `""` is the current
+    kernel of this machine's distribution. UsageError if kernels are named without `--backend vm`.
+    """
     if backend != "vm":
         if kernels:
             raise UsageError("only a virtual machine can have another kernel", hint="add --backend vm")
@@ -100,7 +104,8 @@ def study(
 ) -> None:
     """Carry out a study, or only its block number `only`, in a guest with the kernel `release`. Results go to `folder`.
 
-    The view gets the guest's events when they happen, so it reckons the time left by this machine's clock.
+    `resuming`: whether to go on with the results in `folder`; otherwise the folder must be empty. The view gets each
+    event of the guest at once, so it computes the time that remains by the clock of this machine, not of the guest.
     """
     if not resuming:
         store.require_empty(folder)
@@ -129,10 +134,11 @@ def study(
 def check_link(
     request: Mapping[str, Any], inputs: Mapping[str, str], folder: Path, release: str, console: Console
 ) -> tuple[LinkCheck, dict[str, Any]]:
-    """Check a link in a guest with the kernel `release`. Return the check, and facts about the guest (see `words`).
+    """Check a link in a guest with the kernel `release`. Return the check, and facts about the guest.
 
-    `request`: the arguments of `check-link`. `inputs`: the texts of the profile's and topology's files, by path. Raw
-    output goes to `folder`.
+    `request`: the arguments of `check-link` (`profile`, `topology`, `probes`, `rate`, `seed`). `inputs`: the texts of
+    the profile's and topology's files, by path. Raw output goes to `folder`. The facts' keys are `kernel`,
+    `accelerator`, `emulated`, `clock`, `hardware`, `qemu` and `host`; `words` describes the facts for people.
     """
 
     def files(place: Path) -> None:
@@ -211,7 +217,7 @@ def _begun_with(folder: Path) -> qemu.Accelerator | None:
 
 
 def words(facts: Mapping[str, Any]) -> str:
-    """Describe a guest for people: its kernel and how it runs."""
+    """Describe a guest for people, by the facts from `check_link`: its kernel, and how it runs."""
     how = "software emulation on one core, whose clock counts instructions" if facts["emulated"] else "KVM"
     return f"Linux {facts['kernel']} in QEMU, {how}"
 

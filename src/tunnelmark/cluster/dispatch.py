@@ -43,7 +43,8 @@ class Way:
 
     `measure`, `facts`: the functions that a worker runs to measure a block and to report its facts; tests use others.
     `at_once`: how many blocks a worker measures at a time; None: as many as it has threads.
-    `patience`, `again`: seconds, as in `PATIENCE` and `AGAIN`.
+    `patience`: seconds without a scheduler, or without a fit worker, after which the command gives up. `again`: seconds
+    after which a worker that was left out is asked again.
     """
 
     address: str
@@ -57,9 +58,12 @@ class Way:
 
 @dataclass
 class Watcher:
-    """The functions that are called when a block is measured, a worker is taken or left out, or a wait begins.
+    """The functions that `spread` calls on events, and to decide which workers may measure.
 
-    `fit` and `held` are questions: they decide which workers may measure.
+    `done` gets each block's result. `taken` gets the facts of a worker that may measure from now on. `left_out` gets
+    the name of a worker that may not measure, and the reason. `waits` gets a sentence for people when a block must be
+    measured again, or when the scheduler does not answer. `fit` and `held` get the facts of one worker, and those of
+    all workers that may measure already.
     """
 
     done: Callable[[BlockDone], object]

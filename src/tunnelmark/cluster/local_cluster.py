@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def here(count: int) -> Iterator[tuple[str, Security]]:
-    """Run a scheduler and `count` workers on this machine while the block lasts.
+    """Run a scheduler and `count` workers on this machine during the body of the `with` statement.
 
     Yield the scheduler's address, and the TLS settings to connect to it, with temporary keys.
     """

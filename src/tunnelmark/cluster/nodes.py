@@ -46,9 +46,11 @@ SETTINGS: dict[str, Any] = {TTL: f"{SILENCE} s", SCHEDULER_PAGES: [], WORKER_PAG
 async def scheduler(
     listen: str, dashboard: str | None, security: Security | None, ready: Callable[[str], object]
 ) -> None:
-    """Run a scheduler until it is stopped.
+    """Run a scheduler until the calling task is cancelled (by Ctrl-C, for example).
 
-    `ready` gets its address. UsageError if others could reach it without TLS.
+    `listen`: the address to listen on, as ADDRESS:PORT. `dashboard`: where Dask shows its web pages, as ADDRESS:PORT;
+    None: nowhere. `security`: the TLS settings; None: without TLS. `ready` is called with the scheduler's address when
+    workers can connect. UsageError if other machines could reach the scheduler without TLS.
     """
     import dask
     from distributed import Scheduler
@@ -75,11 +77,14 @@ async def worker(
     said: Callable[[str], object],
     lacks: Callable[[str], object],
 ) -> None:
-    """Run a worker until it is stopped. If its scheduler is not there, or goes away, it tries again to connect.
+    """Run a worker of the scheduler at `address` until the calling task is cancelled.
 
-    It has as many threads, one for each block, as virtual machines fit on the machine.
-    `listen`: ADDRESS:PORT; None: the address of this machine from which it reaches the scheduler.
-    `said` is called with a text when the worker is ready, `lacks` with the reason when it cannot connect.
+    If the scheduler is not there, or goes away, the worker tries to connect until it succeeds. One thread measures one
+    block, and the worker has one thread for each virtual machine that fits on this machine.
+    `name`: the worker's name; None: this machine's name and the process ID. `listen`: ADDRESS[:PORT]; None: the address
+    of this machine from which the worker reaches the scheduler. `security`: the TLS settings; None: without TLS.
+    `said` is called with a text when the worker is ready, `lacks` with the reason when it cannot connect. UsageError if
+    `address` or `listen` is not a loopback address and TLS is not used.
     """
     import dask
     from distributed import Worker

@@ -45,11 +45,18 @@ class Roster:
         self._left_out = {address: left for address, left in self._left_out.items() if address in now}
 
     def to_ask(self, asked: Collection[str]) -> list[str]:
-        """Return the workers to ask for facts: new ones, and those left out `again` seconds ago, except `asked`."""
+        """Return the addresses of the workers to ask for facts now, without those in `asked`.
+
+        New workers are asked, and workers that were left out at least `again` seconds ago, unless `Watcher.held` says
+        to wait. `asked`: the addresses of workers that have been asked and have not answered yet.
+        """
         return sorted(each for each in self.seen if each not in self.fit and each not in asked and self._due(each))
 
     def takes(self, address: str, found: WorkerFacts) -> bool:
-        """Take a worker with these facts, so that it may measure, or leave it out; return whether it was taken."""
+        """Let the worker with these facts measure if `Watcher.fit` allows it, else leave the worker out.
+
+        Return whether the worker may measure.
+        """
         if why := self._watcher.fit(found, [*self.fit.values()]):
             self.leave_out(address, found.worker, why, found)
             return False
@@ -59,14 +66,22 @@ class Roster:
         return True
 
     def leave_out(self, address: str, name: str, why: str, found: WorkerFacts | None = None) -> None:
-        """Leave a worker out until it is asked again. A reason is reported once, even if the numbers in it change."""
+        """Leave a worker out until it is asked again, and report the reason to `Watcher.left_out`.
+
+        A worker's reason is reported once, even if numbers in the reason change. `name`: the worker's name for people.
+        `found`: the worker's facts; None: those of a worker that was fit until now are used.
+        """
         known = self._left_out.get(address)
         if known is None or _NUMBER.sub("", known.why) != _NUMBER.sub("", why):
             self._watcher.left_out(name, why)
         self._left_out[address] = _LeftOut(time.monotonic(), why, found or self.fit.pop(address, None))
 
     def any_hope(self, asked: Collection[str]) -> bool:
-        """Return whether a worker is fit, or may be: it has yet to answer (`asked`), and was not left out before."""
+        """Return whether any worker is fit, or may turn out to be fit.
+
+        `asked`: the addresses of workers that have not answered yet. A new worker counts; a worker that was
+        left out and is asked again does not count.
+        """
         return bool(self.fit or set(asked) - self._left_out.keys())
 
     def reasons(self) -> list[str]:

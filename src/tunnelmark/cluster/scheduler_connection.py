@@ -50,7 +50,10 @@ class SchedulerLost(Exception):
 
 @asynccontextmanager
 async def connected(way: Way) -> AsyncIterator[Client]:
-    """Yield a connection to the scheduler; SchedulerLost if there is none. Errors in the `with` block are raised."""
+    """Yield a connection to the scheduler, which ends with the `async with` statement.
+
+    SchedulerLost if the scheduler cannot be reached. Errors of the statement's body are raised unchanged.
+    """
     from distributed import Client
 
     with _asking():
@@ -65,7 +68,7 @@ async def connected(way: Way) -> AsyncIterator[Client]:
 
 @contextmanager
 def _asking() -> Iterator[None]:
-    """Raise SchedulerLost in place of an OSError of the block, which asks the scheduler something."""
+    """Raise SchedulerLost in place of an OSError of the `with` statement's body, which asks the scheduler something."""
     try:
         yield
     except OSError as error:  # also TimeoutError, and Dask's own CommClosedError

@@ -86,9 +86,10 @@ def read(file: Path) -> tuple[Host, ...]:
 def workers(
     hosts: tuple[Host, ...], scheduler: str, security: Security, said: Callable[[str, str], object]
 ) -> Iterator[None]:
-    """Run a worker on each host while the block lasts. A host whose worker is not there is tried again every 5 s.
+    """Run a worker on each host during the body of the `with` statement.
 
-    `said` is called with the host's name and the reason why its worker is not there.
+    If a host cannot be reached, or its worker ends, another try begins after 5 s. `said` is called with the host's name
+    and the reason when that happens, or when the worker cannot connect to the scheduler.
     """
     with ExitStack() as stack:
         for host in hosts:
@@ -161,7 +162,12 @@ class _Connection:
 
 
 def reason(lines: Sequence[str]) -> str:
-    """Return why a connection has ended: the last error in the lines, with its hint; else the last line; or ""."""
+    """Return why a connection to a host has ended.
+
+    `lines`: what ssh and the worker printed on standard error. The result is the message of the last line
+    `error: ...`, with the text of the next `hint: ...` in brackets. Without an error it is the last line, or "" if
+    there are no lines.
+    """
     places = [place for place, line in enumerate(lines) if line.startswith("error: ")]
     if not places:
         return lines[-1] if lines else ""

@@ -30,8 +30,8 @@ class BlockTask:
     `number`: the block's number; None: the worker only returns its facts (`WorkerFacts`).
     `inputs`: the texts of the study's files, by path. `settings`: the study's values that a command can change.
     `kernels`: the kernel of the virtual machine; (): the worker's own kernel.
-    `measure`: the worker also measures its machine before the block, as `run` does. `wait`: the worker waits for other
-    work to end.
+    `measure`: the worker also measures its machine before and after the block, as `run` does. `wait`: the worker waits
+    for other work to end.
     """
 
     study: str
@@ -75,7 +75,8 @@ def task_of(
 ) -> BlockTask:
     """Return the task for a block; with `number` None, the task that asks a worker for its facts.
 
-    A run over machines replaces no blocks and adds none by itself.
+    The parameters are those of `BlockTask`. The task leaves out the study's `replacements` and `enough`, because a run
+    over a cluster neither replaces blocks nor adds any.
     """
     settings = {
         "blocks": study.blocks,
@@ -90,7 +91,10 @@ def task_of(
 
 
 def study_of(asked: Mapping[str, Any], inputs: Path, catalogue: Catalogue) -> Study:
-    """Return the study that `task_of` asked for, read again from its files in `inputs`; PlanError if one is wrong."""
+    """Return the study of a task, read again from the study's files in the folder `inputs`.
+
+    `asked`: the fields of a `BlockTask`, by name; only `study` and `settings` are used. PlanError if a file is wrong.
+    """
     settings = dict(asked["settings"])
     attempts, cores = settings.pop("attempts"), settings.pop("cores")
     study = load_study(asked["study"], Files((inputs,)), catalogue, grows=False, **settings)

@@ -132,7 +132,10 @@ class _Shared:
         os.close(self._held)
 
     def carry_out(self) -> None:
-        """Run the process as root, and raise the error that it reports, if any. It ends by itself when we are gone."""
+        """Run the process of the task (`MODULE`) as root, and raise the error that the process reports, if any.
+
+        The process ends by itself when this worker ends.
+        """
         line = [sys.executable, "-m", MODULE, str(self.folder)]
         if os.geteuid() != 0:  # by the program that the one sudo rule is for (`privileges.sudo_rule`)
             line = [

@@ -1,6 +1,7 @@
 """Measures how much traffic this machine carries over a link without a VPN, and how late its emulator sends packets.
 
-A look is one short load (a TCP stream, or UDP) through a fresh lab, from a topology's first node to its last.
+Each measurement (`CapacityLook`) is one short load, by a TCP stream or by UDP, through a fresh lab from a topology's
+first node to its last.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ HELD = Profile(
 """A link that shows how much the emulator carries: it delays each packet and loses none on purpose."""
 
 TIMES = 3
-"""A rate is looked at up to so many times, and the majority decides.
+"""A rate is measured up to so many times, and the majority decides.
 
-A single look may meet the machine's best moment, or its worst.
+A single measurement may meet the machine's best moment, or its worst.
 """
 
 LOWEST = Rate(50_000_000)
@@ -47,7 +48,7 @@ _ALIKE, _ALIKE_LATE = 0.005, 0.25
 """Differences of `margin` that a noisy machine makes by itself: in share of the rate, and of the bound on lateness."""
 
 _SPARE, _SPARE_LATE = 0.002, 0.25
-"""The least `margin` of a chosen rate (shaped, emulated): a study lasts longer than a look and meets worse moments.
+"""The least `margin` of a chosen rate (shaped, emulated): a study lasts longer than one load, and meets worse moments.
 
 One TCP stream cannot reach more than 0.957 of a rate, so a shaped link has 0.7 points to spare at most.
 """
@@ -71,10 +72,12 @@ class Lateness:
 
 @dataclass(frozen=True, slots=True)
 class CapacityLook:
-    """The result of one look: `goodput` in bit/s of payload, and `packets` per second.
+    """The result of one measurement: `goodput` in bit/s of payload, and `packets` per second.
 
-    `late`: how late the emulator was; None if it held no packet. `trouble`: what it lost; None if it lost nothing.
-    `whole`: a TCP stream's goodput with its first 0.2 s, which `goodput` leaves out; never above the link's. 0 for UDP.
+    `late`: how late the emulator was; None if the emulator held no packet. `trouble`: a sentence that counts the
+    packets that the emulator dropped and the profile did not ask for; None if there are none. `whole`: a TCP stream's
+    goodput including the first 0.2 s, which `goodput` leaves out; 0 for UDP. Only `whole` is never above the link's
+    rate.
     """
 
     goodput: float
@@ -84,7 +87,7 @@ class CapacityLook:
     whole: float = 0.0
 
     def plain(self) -> dict[str, Any]:
-        """Return the look as data for the record, with lateness in seconds; without `whole`."""
+        """Return the measurement as data for the record, with lateness in seconds, without `whole`."""
         late = self.late
         times = {"late_p50": late.p50, "late_p99": late.p99, "late_longest": late.longest} if late else {}
         return {"goodput": round(self.goodput), "packets": round(self.packets), **times, "trouble": self.trouble}
@@ -94,8 +97,8 @@ class CapacityLook:
 class Chosen:
     """The rate that a link should have on this machine, and why; rates are in bit/s.
 
-    `ceiling`: the goodput over a link without a rate. `holds`: whether most looks at `rate` left enough `margin`.
-    `tried`: the looks at each rate that was tried.
+    `ceiling`: the goodput over a link without a rate. `holds`: whether most measurements at `rate` left enough
+    `margin`. `tried`: the measurements at each rate that was tried.
     """
 
     rate: Rate
@@ -105,7 +108,7 @@ class Chosen:
 
 
 async def bulk(labs: Labs, topology: Topology, profile: Profile, seconds: int = 1) -> CapacityLook:
-    """Send one TCP stream for some seconds, and return the look; its `packets` are full segments per second."""
+    """Send one TCP stream for some seconds, and return the measurement; `packets` are full segments per second."""
     async with labs.lab(topology.open, profile) as lab:
         said = await _iperf3(lab, ["--time", str(seconds)], seconds)
         steps = [step["sum"] for step in said["server_output_json"]["intervals"]]
@@ -124,7 +127,7 @@ def _rate(steps: Sequence[Mapping[str, Any]]) -> float:
 async def datagrams(
     labs: Labs, topology: Topology, profile: Profile, seconds: int = 1, *, size: int = _SMALL, rate: int = 0
 ) -> CapacityLook:
-    """Send UDP datagrams for some seconds, and return the look, which counts those that arrived.
+    """Send UDP datagrams for some seconds, and return the measurement, which counts the datagrams that arrived.
 
     `size`: payload of a datagram in bytes. `rate`: payload in bit/s; 0 means as fast as the sender can.
     """
@@ -164,10 +167,11 @@ def _look(profile: Profile, goodput: float, packets: float, reports: Sequence[Ma
 
 
 def margin(profile: Profile, look: CapacityLook) -> float:
-    """Return how far a look by TCP was from breaking the profile, as a share; below 0 if it broke it.
+    """Return how much better than required a link did in a measurement by TCP; below 0 if it broke its profile.
 
-    Shaped link: the share of the rate that was filled, less FILLS. Emulated link: the unused share of its bound on
-    lateness; below 0 also if the emulator lost packets.
+    For a link that is only shaped, it is the goodput as a share of `Profile.carried`, minus the required share `FILLS`;
+    0 for a link without a rate. For an emulated link, it is the unused share of the lateness that the profile allows
+    (`allowed`): 0.25 if the 99th percentile is three quarters of it. If the emulator lost packets, it is below 0.
     """
     if profile.only_shaped:
         return look.goodput / profile.carried - FILLS if profile.carried else 0.0
@@ -177,15 +181,20 @@ def margin(profile: Profile, look: CapacityLook) -> float:
 
 
 def holds(profile: Profile, look: CapacityLook) -> bool:
-    """Return whether the link kept to its profile in a look by TCP: filled if it is shaped, in time if emulated."""
+    """Return whether the link kept to its profile in a measurement by TCP (see `margin`).
+
+    A shaped link must carry at least the share `FILLS` of its rate. An emulator may be as late as the profile allows
+    (`allowed`), and must lose no packet.
+    """
     return margin(profile, look) >= 0
 
 
 async def choose(labs: Labs, topology: Topology, profile: Profile) -> Chosen:
-    """Measure which rate a profile should have on this machine: the highest that the link keeps to in most looks.
+    """Measure which rate a profile should have on this machine: the highest that the link keeps to most of the time.
 
     Rates are tried downwards (`auto.steps`): from the profile's rate or its bound, or from `auto.SHARE` of the ceiling
-    if that is lower. If the link keeps to none, the rate is not the cause. Then `least_bad` chooses.
+    if that is lower. If the link keeps to none of these rates, other work or the machine's host disturbs it, whatever
+    the rate. Then `least_bad` chooses the rate, and `holds` is False in the result.
     """
     free = BARE if profile.only_shaped else HELD
     ceiling = max([(await bulk(labs, topology, free)).goodput for _ in range(2)])
@@ -205,7 +214,10 @@ async def choose(labs: Labs, topology: Topology, profile: Profile) -> Chosen:
 
 
 def decided(held: Sequence[bool]) -> str:
-    """Return the majority of TIMES looks: "holds" or "fails", or "" while there are too few looks to decide."""
+    """Return what most of TIMES measurements found, "holds" or "fails"; "" while there are too few of them to decide.
+
+    `held`: of each measurement up to now, whether the link kept to the rate.
+    """
     most = TIMES // 2 + 1
     return "holds" if sum(held) >= most else "fails" if len(held) - sum(held) >= most else ""
 

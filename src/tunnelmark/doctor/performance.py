@@ -49,10 +49,11 @@ class Measured:
     """All that was measured of this machine.
 
     `direct`, `emulator`: one TCP stream over the bare link, and one through the emulator. `direct_small`,
-    `emulator_small`: UDP datagrams of 64 bytes, over the same two links.
-    `busy`: the emulator under a study's load. `filled`: the highest rate that the bare link fills.
-    `asleep`, `awake`: wake-ups with cores that may sleep, and with cores kept awake.
-    `steal`: the share of all cores that the host of this virtual machine took meanwhile.
+    `emulator_small`: UDP datagrams of 64 bytes, over the same two links. `busy`: a TCP stream over an emulated link
+    that is typical of a study; `busy.late` says how late the emulator was. `filled`: the highest rate, up to 1 Gbit/s,
+    that one TCP stream fills on a shaped link.
+    `asleep`, `awake`: how late programs woke, on cores that may sleep, and on cores that loops keep awake. `steal`: the
+    share (0 to 1) of all cores that the host of this virtual machine took during the measurements.
     """
 
     direct: CapacityLook
@@ -153,9 +154,10 @@ def verdicts(found: Measured) -> tuple[str, ...]:
 
 
 def least_delay(late: Lateness) -> Duration:
-    """Return the shortest delay of a link on which this lateness is allowed: its p99 is at most `LATE_SHARE` of it.
+    """Return the shortest delay of a link of which this lateness is a small share.
 
-    The delay is 1, 2 or 5 times a power of ten, and at least 0.1 ms.
+    The 99th percentile of the lateness must be at most `emulator_health.LATE_SHARE` of the delay. The delay is 1, 2 or
+    5 times a power of ten, and at least 0.1 ms.
     """
     wanted, step = late.p99 / emulator_health.LATE_SHARE, 0.0001
     while True:
@@ -166,7 +168,7 @@ def least_delay(late: Lateness) -> Duration:
 
 
 def round3(rate: float) -> int:
-    """Cut a number to three significant figures."""
+    """Round a number of any unit to three significant figures, and then down to an integer."""
     return int(float(f"{rate:.3g}"))
 
 

@@ -38,7 +38,7 @@ def keep_to(cores: Sequence[int]) -> None:
 
 @contextmanager
 def _everywhere() -> Iterator[None]:
-    """Let programs that are started within the block run on all cores."""
+    """Let programs that start in the body of the `with` statement run on all cores."""
     now = os.sched_getaffinity(0)
     os.sched_setaffinity(0, usable())
     try:
@@ -129,7 +129,7 @@ class Cores:
             return None
 
     def end(self) -> None:
-        """End the clocks, and stop reading the loops, which end with the lab server; call it when that is about to end.
+        """End the clocks, and stop reading the loops. Call `end` just before the lab server ends, which ends the loops.
 
         If `keep_to` limits this process to some cores, the limit ends too.
         """

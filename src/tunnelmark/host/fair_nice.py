@@ -1,9 +1,10 @@
-"""Finds the nice value that gives a thread the weight of a lab on a core; kernel threads get it (`kernel_threads`).
+"""Finds the nice value with which the kernel's threads get as large a part of a core as a lab's programs.
 
-A host gives a thread of the kernel the weight of a program, so it gets half of a core next to one busy program. A lab's
-programs are in a control group of the largest weight, so that other work does not take their cores. The kernel divides
-a group's weight among the cores on which it is busy (`calc_group_shares`, kernel/sched/fair.c), mostly those of the
-path's two ends.
+On an ordinary host, a kernel thread and one busy program have the same weight, so each gets half of a core. A lab's
+programs are in a control group of the largest weight, so that other work does not take their cores. Next to such a
+group, a kernel thread of nice 0 would get far less than half of a core; `linux.kernel_threads` sets the nice value. The
+kernel divides a group's weight among the cores on which the group is busy (`calc_group_shares`, kernel/sched/fair.c). A
+lab is busy mostly on the cores of the path's two ends.
 """
 
 from __future__ import annotations
@@ -29,14 +30,15 @@ _V2_UNIT = 10.24  # a v2 group of cpu.weight 100 weighs 1024 (`sched_weight_from
 
 
 def nice_of(weight: float) -> int:
-    """Return the nice value from -20 to 0 whose weight is nearest to `weight`, by ratio."""
+    """Return the nice value (-20 to 0) whose weight (`WEIGHTS`, 1024 for nice 0) is nearest to `weight` in ratio."""
     return min(range(-20, 1), key=lambda nice: abs(math.log(WEIGHTS[nice + 20] / max(weight, 1.0))))
 
 
 def weight_of(hierarchies: Hierarchies) -> float:
-    """Return the weight of all labs of a command on one busy core, to compare with that of the kernel's threads there.
+    """Return the CPU weight that all labs of a command together have on one busy core; a program of nice 0 has 1024.
 
-    It is the weight of their group, or of the topmost group above it, because the kernel's threads are in no group.
+    On that core the labs compete with the kernel's threads, which are in no control group. So the weight of the labs'
+    group counts, or that of the topmost group above the labs' group if there is one.
     """
     cpu, mount = hierarchies.cpu, hierarchies.cpu_mount
     if cpu is None or mount is None:
@@ -58,5 +60,5 @@ def _set(group: Path, unified: bool) -> float:
 
 
 def nice_beside(hierarchies: Hierarchies) -> int:
-    """Return the nice value for the kernel's threads that run next to the labs of a command."""
+    """Return the nice value for the kernel's threads that run next to the labs of a command (-20 to 0)."""
     return nice_of(weight_of(hierarchies))

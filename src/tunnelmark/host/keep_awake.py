@@ -1,10 +1,12 @@
 """Keeps the machine's cores awake while a lab is up: a loop of idle class on each, which gives way to all other work.
 
-A virtual core that idles is taken off its host's core, and waking it takes up to milliseconds, by which the links'
-packets are then late. The loop (`tunnelmark-cores awake`, crates/cores) leaves no idle time. It ends with the lab
-server. Its time is not billed to other work: it has control groups of its own, and counts in shared memory the time
-that it used itself. The rest of the time that the kernel bills to it was spent on interrupts and softirq work in its
-place, as on an idle core (`softirq.unbilled`).
+When a virtual core idles, the host gives its physical core to other work. Waking the virtual core then takes up to
+milliseconds, which delays the links' packets. The loop (`tunnelmark-cores awake`, crates/cores) leaves no
+idle time, and ends with the lab server.
+
+Each loop has control groups of its own, so that its time is not billed to other work. The loop counts in shared memory
+the time that it used itself. Interrupts and softirq work that run while the loop runs are also billed to the loop: they
+are the difference between the billed time and the counted time (`softirq.unbilled`).
 """
 
 from __future__ import annotations
@@ -68,16 +70,13 @@ def _limited(cpu: Path) -> bool:
 class LoopGroups:
     """The control groups in which a command's loops run; `folders`: their paths.
 
-    They are next to the groups of the command's labs, not below them: a group below another one has a part in its
-    weight, whatever the class of its tasks.
+    The loops' groups are next to the groups of the command's labs. Below a lab's group, they would take a part of the
+    weight of that group, although the loops' tasks are of idle class.
 
-    Each core has groups of its own, because the kernel splits a group's weight among the cores on which the group has
-    tasks. The scheduler takes a core's part as at least 2 when it averages virtual times (`scale_load_down`,
-    kernel/sched/sched.h), but not when it advances the group's own virtual time. When two loops shared one group, the
-    part on a core was 0.008 at times. A run of 4 ms then advanced the group's virtual time by half a million
-    milliseconds, and the average by a second. A lab's group that woke began at that average. So a hog of normal
-    priority, a second behind, was served first for all that time, whatever the lab's weight (Linux 6.18, seen in
-    sched/debug).
+    Each core's loop has groups of its own. The kernel splits a group's weight among the cores on which the group
+    has tasks. If two loops share one group, the part on a core can be so small (0.008) that the scheduler's virtual
+    times go wrong (`scale_load_down`, kernel/sched/sched.h). A lab that woke then waited up to a second behind a busy
+    program of normal priority, whatever the lab's weight (Linux 6.18).
     """
 
     def __init__(self, hierarchies: Hierarchies, name: str, cores: Iterable[int]) -> None:
@@ -101,11 +100,11 @@ class LoopGroups:
                 (folder / "cpu.shares").write_text(_LEAST_SHARES)
 
     def join(self, core: int) -> None:
-        """Move the calling process to a core and into its groups; without a CPU controller, into a session of least
-        weight.
+        """Move the calling process to a core, and into the groups of that core.
 
-        Before it joins, the process takes the idle class (SCHED_IDLE): in a group of idle class, it might wait long for
-        the processor before it could do so.
+        The process takes the idle class (SCHED_IDLE) before it joins the groups, because in an idle group it might wait
+        long for the processor before it could take the class. Without a CPU controller, the process starts a kernel
+        session (setsid(2)), whose autogroup gets the least weight.
         """
         os.sched_setaffinity(0, {core})
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
@@ -230,7 +229,8 @@ def own_seconds() -> float:
     """Return the CPU seconds that loops of any command on this machine used; only a difference of two calls has a
     meaning.
 
-    For other commands' loops this includes the work in their place, which is billed to no other process.
+    The loops of other commands count with all the time that the kernel bills to them. That time includes interrupts and
+    softirq work that ran while a loop ran, because the kernel bills them to no other process.
     """
     mine = {group for loops in STANDING for group in loops.groups}
     unified = find().unified

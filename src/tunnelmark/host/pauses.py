@@ -2,8 +2,8 @@
 
 A host may take a virtual machine's cores away for tens of milliseconds at any moment, and no priority helps. A clock
 (`tunnelmark-cores watch`, crates/cores) sleeps about 2 ms and costs less than 1 % of its core. If it wakes more than
-0.5 ms late, the core ran no program meanwhile: a pause. A pause is seen only from the wake-up that was due in it, so
-shares are lower bounds.
+0.5 ms late, the core ran no program meanwhile: a pause. The part of a pause before the clock was due to wake is not
+seen, so the measured share of time in pauses is a lower bound.
 """
 
 from __future__ import annotations

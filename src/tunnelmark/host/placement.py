@@ -2,14 +2,14 @@
 
 A *core* is what the kernel schedules on: a thread of a processor core, if that has several. The rules, in their order:
 
-1. Both ends of the measured path, the first node and the last, never share a core while there are two.
+1. The two ends of the measured path, the first node and the last, never share a core if there are at least two cores.
 2. From three cores on, one belongs to the links and the command, and to no node.
 3. Every node has the same number of cores, the one that was asked for, however large the machine is; fewer only if the
    machine has too few (`short`).
-4. Two nodes are never on threads of one processor core while a whole one is free. A node that has several cores takes
-   whole processor cores.
-5. If there are more nodes than cores, the nodes between the ends share the cores that the ends leave; only with two
-   cores for nodes they share the ends' own.
+4. Two nodes are never on threads of one processor core while a whole processor core is free. A node that has several
+   cores takes whole processor cores.
+5. If there are more nodes than cores for nodes, each end has a core of its own, and the nodes between the ends share
+   the other cores. If there are only two cores for nodes, the nodes between the ends share the cores of the ends.
 """
 
 from __future__ import annotations

@@ -106,11 +106,11 @@ def with_own(part: Requirement, programs: Mapping[str, str]) -> Requirement:
 
 
 def path_of(recipe: str = "", strict: bool = False, own: Sequence[str] = ()) -> str:
-    """Return the PATH on which a VPN's programs are searched: `--bin`'s folder, its recipe's folder, then
-    `search_path()`.
+    """Return the PATH on which a VPN's programs are searched, as folders joined by colons.
 
-    If no other version will do (`strict`), `--bin`'s folder comes after the recipe's. The folders of its `own` programs
-    come first of all.
+    The folders are, in order: those of the programs `own`, the folder TUNNELMARK_BIN that the option `--bin` fills, the
+    folder of the VPN's recipe (none if `recipe` is ""), and `search_path()`. With `strict` the recipe's folder comes
+    before TUNNELMARK_BIN, because no other version will do.
     """
     named = [folder] if (folder := os.environ.get(NAMED_VARIABLE)) else []
     installed = [str(recipe_folder(recipe) / "bin")] if recipe else []

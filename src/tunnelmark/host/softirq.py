@@ -1,11 +1,14 @@
-"""Reads the CPU time that no control group accounts: of the kernel's threads, and of softirq work on an idle core.
+"""Reads the CPU time that control groups do not account: of kernel threads, and of softirq work on an idle core.
 
-Softirq work runs in the context of whichever task a core just runs, and its time is billed to that task unless the
-kernel accounts interrupts apart (CONFIG_IRQ_TIME_ACCOUNTING). Three parts are billed to no node: the work left to
-`ksoftirqd`, one thread for each core; that of workers bound to a core, such as kernel WireGuard's encryption; and
-softirq work while the core is idle, which is billed to no task at all. The last is most of a TCP sender's work on a
-link that it does not fill: with 1 Gbit/s its core was busy for 3.4 of 5 s, and tasks had run for 0.5 s. Where the lab
-keeps cores awake (`keep_awake`) none idles, and the same work is billed to the loop that it interrupts.
+Softirq work runs in the context of the task that its core runs at that moment, and the kernel bills its time to that
+task unless it accounts interrupts apart (CONFIG_IRQ_TIME_ACCOUNTING). Three kinds of work are billed to no node:
+
+- The work of `ksoftirqd`, of which each core has one thread.
+- The work of kernel workers that are bound to a core, such as kernel WireGuard's encryption.
+- Softirq work on an idle core, which is billed to no task at all. If a TCP sender does not fill its link, most of its
+  work is of this kind: with 1 Gbit/s, its core was busy for 3.4 of 5 s, and tasks ran for only 0.5 s of these.
+
+If loops keep the cores awake (`keep_awake`), the third kind of work is billed to the loop that it interrupts.
 """
 
 from __future__ import annotations
@@ -83,14 +86,15 @@ def handling() -> dict[int, float]:
 
 
 def unbilled() -> dict[int, float]:
-    """Return the seconds that each core neither idled nor ran a task; the difference of two calls is its softirq work
-    while idle.
+    """Return, by core, the seconds that are neither idle time nor billed to a task; {} if they cannot be counted.
 
-    A core's tasks are counted to the nanosecond by cgroup v1 (`cpuacct.usage_percpu`), or else by the scheduler
-    (/proc/schedstat, CONFIG_SCHEDSTATS), which adds a task's turn when it ends. Idle time is exact too if the kernel
-    stops idle ticks (/proc/stat, in hundredths of a second). If a loop keeps the core awake, the work is the time that
-    the loop was billed for but did not use itself. The scheduler's count is not used then, because a loop's turns are
-    long. {} if none of these can be read.
+    Only the difference of two calls has a meaning: the seconds of softirq work on a core while the core was idle. The
+    kernel counts such work neither as idle time nor as a task's time, so the work is the remaining time. Tasks' time is
+    from cgroup v1 (`cpuacct.usage_percpu`), or else from the scheduler (/proc/schedstat, CONFIG_SCHEDSTATS), in
+    nanoseconds. Idle time is from /proc/stat, in hundredths of a second; it is exact if the kernel stops idle ticks.
+
+    If a loop keeps a core awake, the time that the loop was billed for and did not use itself counts as such work. The
+    scheduler's count is not used for that core: it grows only when a turn of a task ends, and a loop's turns are long.
     """
     awakened = keep_awake.interrupted()
     ran = _by_cpuacct()
@@ -105,7 +109,10 @@ def unbilled() -> dict[int, float]:
 
 
 def ran() -> float | None:
-    """Return the seconds that tasks, kernel threads and loops have run, over all cores; None if nothing counts them."""
+    """Return the seconds that tasks, kernel threads and loops have run, over all cores; None if nothing counts them.
+
+    All programs of the machine count. Only the difference of two calls has a meaning.
+    """
     by_core = _by_cpuacct() or _by_scheduler()
     return None if by_core is None else sum(by_core.values())
 
@@ -177,7 +184,10 @@ def total() -> float:
 
 
 def owners(cores: Mapping[str, Iterable[int]]) -> dict[int, str]:
-    """Return, by core, the node that it belongs to; cores that several nodes share are left out. `cores`: by node."""
+    """Return, by core, the node that the core belongs to; cores that several nodes share are left out.
+
+    `cores`: by node, the numbers of its cores.
+    """
     holders: dict[int, list[str]] = {}
     for node, own in cores.items():
         for core in own:

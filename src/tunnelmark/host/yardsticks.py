@@ -26,9 +26,11 @@ _PATIENCE = 60.0  # seconds until it must have ended, which takes 3 to 4
 
 @dataclass(frozen=True, slots=True)
 class Yardsticks:
-    """The results by the yardsticks' names (`TITLES`): each is in `lengths`, or in `absent` with the reason.
+    """The results of the yardsticks, by the yardsticks' names (`TITLES`).
 
-    `core`: the core on which they were measured. `other`: the second core, for the wake-up of a thread on another core.
+    `lengths`: the nanoseconds that one operation took, by name. `absent`: by name, the reason why that yardstick could
+    not be measured; each yardstick is in one of the two. `core`: the core on which they were measured. `other`: the
+    second core, for the wake-up of a thread on another core.
     """
 
     core: int

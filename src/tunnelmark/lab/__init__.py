@@ -8,6 +8,8 @@ These are its processes, from the outside in:
        ├─ agent      first process of the middle node: one port for each end of a link, one shaper for each direction
        └─ agent ...  first process of each node: starts and reaps the node's programs
 
-When the command dies, the kernel kills the lab server (PDEATHSIG), and with this first process of the PID namespace
-every process in it. With the last process of a network or mount namespace, its interfaces and mounts end.
+The middle node is the node that all links run through. When the command dies, the kernel kills the lab server
+(PDEATHSIG). Because the lab server is the first process of its PID namespace, the kernel then also kills every other
+process in that namespace. When the last process of a network or mount namespace has ended, the namespace's interfaces
+and mounts end.
 """

@@ -35,9 +35,11 @@ _NOT_KEPT = "`tunnelmark check-link PROFILE --out DIR` keeps what it prints"
 
 
 def program() -> Path:
-    """Return the path of the emulator: from TUNNELMARK_EMULATOR, else from set-up's folder of programs, else from PATH.
+    """Return the path of the emulator.
 
-    MissingPart if there is none, or if the variable names a file that is not a program.
+    The environment variable TUNNELMARK_EMULATOR names the emulator. Without the variable, it is in the folder of our
+    own programs (`host.programs.BUILT`), or else on `search_path()`. MissingPart if the emulator is not found, or if
+    the variable names a file that is not a program.
     """
     named = os.environ.get(VARIABLE) or os.environ.get(former_names.EMULATOR_VARIABLE)
     if named:
@@ -98,7 +100,10 @@ class Emulator:
         return emulator
 
     async def zero(self) -> None:
-        """Restart the link's clock, from which blackouts and schedules count; its zero is shortly before the return."""
+        """Set the link's clock to 0, shortly before this method returns.
+
+        Blackouts and schedules of the profile count from that moment.
+        """
         await self._say("zero")
         await self.report()  # the emulator answers in order, so it has restarted the clock by now
 

@@ -103,9 +103,10 @@ class Labs(ABC):
         return None
 
     async def ask_hosts(self, lab: str, op: str, **fields: Any) -> dict[str, dict[str, Any] | LabError]:
-        """Send the request `op` to the relay of each host of a lab; return the answers or errors by host.
+        """Send a request about a lab to each host of the lab; return the answers or errors by host.
 
-        {} if the nodes are on this machine.
+        `op`, `fields`: the name and the fields of a request that `lab.ssh.relay` answers on the host. {} if the nodes
+        are on this machine.
         """
         return {}
 
@@ -146,7 +147,7 @@ class Labs(ABC):
         ipv6: bool = False,
         sysctls: Mapping[str, str] = MappingProxyType({}),
     ) -> AsyncIterator[Lab]:
-        """Make a lab (see `up`), and end it at the end of the `async with` block; LabError if it cannot be made."""
+        """Make a lab (see `up`), and end it when the `async with` statement ends; LabError if it cannot be made."""
         lab = await self.up(topology, profile, seed=seed, raw=raw, ipv6=ipv6, sysctls=sysctls)
         try:
             yield lab
@@ -287,8 +288,9 @@ class Lab(Underlay):
         return [link_counts.of_link(spec, number, ports) for number, spec in enumerate(self._links)]
 
     async def zero(self) -> None:
-        """Restart the clocks of emulated links, from which blackouts and schedules count; zero is just before the
-        return.
+        """Set the clocks of all emulated links to 0, shortly before this method returns.
+
+        Blackouts and schedules of the profiles count from that moment.
         """
         await asyncio.gather(*(emulator.zero() for emulator in self._emulators))
 
@@ -318,7 +320,7 @@ class Lab(Underlay):
                     await emulator.tell(seen)
 
     async def ask_hosts(self, op: str, **fields: Any) -> dict[str, dict[str, Any] | LabError]:
-        """Send a request to the relay of each of the lab's hosts (see `Labs.ask_hosts`)."""
+        """Send the request `op` to each of the lab's hosts (see `Labs.ask_hosts`)."""
         return await self._client.ask_hosts(self.name, op, **fields)
 
     async def clocks(self) -> dict[str, ClockOffset]:

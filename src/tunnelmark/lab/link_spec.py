@@ -48,13 +48,14 @@ headroom (crates/emulator/src/xsk.rs)."""
 
 @dataclass(frozen=True, slots=True)
 class LinkSpec:
-    """A link as the middle node builds it. `shapers` and `netem` are by the node to which the packets go.
+    """A link as the middle node builds it.
 
-    `emulated`: an emulator on the middle node carries the packets; otherwise they are copied from port to port.
-    `ipv6`: each node has an IPv6 address in addition to the IPv4 one. `super_packets`: the nodes may hand over
-    super-packets; otherwise only wire packets. `card`: the link splits super-packets into wire packets, and the nodes
-    merge packets that arrive. `netem`: arguments of tc's netem for the middle node's port to the node; with
-    `netem_on_sender`, for the node's own interface, so for the packets that it sends.
+    `shapers`: by node, the shaper of the packets that go to the node. `netem`: by node, the arguments of tc's netem on
+    the middle node's port to the node, for packets that go to the node. With `netem_on_sender` they are for the node's
+    own interface, and so for the packets that the node sends. `emulated`: an emulator on the middle node carries the
+    packets; otherwise they are copied from port to port. `ipv6`: each node has an IPv6 address in addition to the IPv4
+    one. `super_packets`: the nodes may hand over super-packets; otherwise only wire packets. `card`: the link splits
+    super-packets into wire packets, and the nodes merge packets that arrive.
     """
 
     name: str
@@ -86,10 +87,12 @@ class LinkSpec:
     def counted_headers(self) -> tuple[int, int]:
         """Bytes of Ethernet header (14 or 0) that a node's interface counts in each packet received, and in each sent.
 
-        A veth that is polled, for GRO or for XDP, counts packets without the header. Its counts are also its peer's
-        counts of sent packets (drivers/net/veth.c: veth_xdp_rcv(), veth_get_stats64()). XDP is on the peer of a node's
-        interface if the emulator receives there by AF_XDP. It does not for super-packets, in front of a shaper, or for
-        frames that are larger than a chunk of AF_XDP's memory.
+        An interface of a veth pair that is polled counts the packets that it receives without the header
+        (drivers/net/veth.c: veth_xdp_rcv()). The other interface of the pair reports the same counts as those of the
+        packets that it sent (veth_get_stats64()). A node's own interface is polled if it merges packets (`card`): then
+        received packets count without the header. The middle node's port is polled if the emulator receives from it by
+        AF_XDP: then the node's sent packets count without the header. The emulator receives by AF_XDP unless the link
+        has super-packets, a shaper, or an MTU above `XDP_MTU`.
         """
         polled = self.emulated and not self.super_packets and not self.shapers and self.mtu <= XDP_MTU
         return 0 if self.card else ETHERNET, 0 if polled else ETHERNET

@@ -15,7 +15,7 @@ import easytier_pyo3  # type: ignore[import-not-found]  # in the virtual environ
 
 
 def main(argument: str) -> None:
-    """Run a node until it is asked to end."""
+    """Run a node until SIGTERM or SIGINT. `argument`: the configuration file, or `--version` to print the version."""
     if argument == "--version":
         say(f"easytier-core {easytier_pyo3.version()}")
         return
