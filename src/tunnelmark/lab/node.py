@@ -108,7 +108,10 @@ class Node:
 
     @property
     def pid(self) -> int:
-        """The PID of its first process on this machine, 0 before `hello`; LabError if the node is on another host."""
+        """The process ID, on this machine, of the node's first process; 0 until `hello` returns.
+
+        LabError if the node is on another host.
+        """
         if self._elsewhere is not None:
             raise LabError(
                 f"the process IDs of {self.name} are not known here: it runs on host {self._elsewhere}",
@@ -133,10 +136,12 @@ class Node:
         stdin: str | IO[bytes] = "",
         env: Mapping[str, str] | None = None,
     ) -> Process:
-        """Start a program, and return it. Its output goes to files on the command's machine; None discards it.
+        """Start a program, and return it. LabError if the program cannot be started.
 
-        If only `stderr` is None, it goes where `stdout` goes. `stdin` is a text, or an open file such as the end of a
-        pipe. `env` is added to `ENVIRONMENT`. LabError if the program cannot be started.
+        `stdout`, `stderr`: a file on the command's machine to which the output is appended, or an open file. If
+        `stdout` is None, standard output is discarded; if `stderr` is None, standard error goes where standard output
+        goes. `stdin`: a text, or an open file such as the end of a pipe. The caller closes the open files that it
+        passes. `env`: variables in addition to PATH, HOME and LANG (`ENVIRONMENT`).
         """
         with _opened(stdout) as out, _filled(stdin) as into, _opened(stderr if stderr is not None else out) as err:
             answer = await self.request(

@@ -10,11 +10,12 @@
 Times are in nanoseconds from a zero. The first line of standard input is that zero (nanoseconds of CLOCK_REALTIME); the
 command writes it when all nodes are bound. A further line, or the end of standard input, says that no packet is on its
 way any more. Until then the program goes on receiving, because a link may keep packets for longer than planned.
-Standard output gets a record (RECORD) for each packet received. Standard error gets one JSON object at the end: for
-each phase how many packets were sent, in how many seconds, and the greatest lateness. Nodes on one machine share one
-clock, so the difference of two stamps is the one-way delay; between hosts, subtract the offset of their clocks
-(`Lab.clocks`). The receive stamp is the kernel's (SO_TIMESTAMPNS), so it does not matter how late this program reads. A
-sender that is late sends at once, and states when it really sent.
+Standard output gets a record (`RECORD`) for each packet received: its number, phase and flags, and when it was sent and
+received. Standard error gets one JSON object at the end: for each phase how many packets were sent, in how many
+seconds, and the greatest lateness. Nodes on one machine share one clock, so the difference of two stamps is the one-way
+delay; between hosts, subtract the offset of their clocks (`Lab.clocks`). The receive stamp is the kernel's
+(SO_TIMESTAMPNS), so it does not matter how late this program reads. A sender that is late sends at once, and writes the
+actual time of sending into the probe, from which the receiver copies it into the record.
 
 irtt measures the same in one direction and back, but stamps in user space, prints no record of duplicates and of
 corruption, and cannot fill a queue.
@@ -69,10 +70,10 @@ class Prober:
     def run(self, zero: int, over: Any = None) -> dict[str, Any]:
         """Send all phases of the plan, receive what arrives meanwhile, and return a summary of the sending.
 
-        `zero`: the plan's zero in nanoseconds of CLOCK_REALTIME. It receives until the plan's `until`, and then until
-        the file `over` is readable; None: it does not wait for that. The summary has `phases`: for each one the number
-        of packets `sent`, the `seconds` between the first and the last, and the greatest lateness in seconds
-        (`latest`).
+        `zero`: the plan's zero in nanoseconds of CLOCK_REALTIME. `over`: a file; the prober receives until the plan's
+        `until`, and then until this file is readable. With None, it stops at `until`. The summary has `phases`: for
+        each phase the number of packets `sent`, the `seconds` between the first and the last, and the greatest
+        lateness in seconds (`latest`).
         """
         self._zero = zero
         sent = [self._send(number, phase) for number, phase in enumerate(self._plan["phases"])]
@@ -148,9 +149,10 @@ class Prober:
 
 
 def repaired(data: bytes) -> bytes:
-    """Return a corrupted probe with the one bit inverted that mends its checksum; unchanged if no single bit does.
+    """Return a corrupted probe with one bit inverted, so that its checksum is right again.
 
-    The content says which probe it is: with a corrupted number it would pass for a copy of another probe.
+    The probe is returned unchanged if no single bit makes the checksum right. The result has the number and phase that
+    were sent: by a corrupted number, the probe would be counted as a copy of another probe.
     """
     wrong = zlib.crc32(data[4:]) ^ int.from_bytes(data[:4], "little")
     if (place := _places(len(data)).get(wrong)) is None:

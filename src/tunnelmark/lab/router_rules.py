@@ -2,9 +2,9 @@
 filters. Pure.
 
 Linux's own translation keeps a port if it can, for all destinations (an endpoint-independent mapping), and lets in only
-answers (a filter on address and port). The other behaviours need two tables, which the router fills as packets leave:
-which node has an outside port, and to which addresses it has sent through the port. By them, packets that arrive are
-handed on to the node.
+answers (a filter on address and port). For the other behaviours the router fills two tables as packets leave. The first
+table says which node has each outside port, the second to which addresses packets were sent from that port. When a
+packet arrives, the router looks it up in these tables and hands it on to the node.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ _TCP = "ct state established,related accept"
 
 
 def outside_port(nat: Nat, seed: int, first: int = FIRST_PORT) -> str:
-    """Return nft(8)'s expression for a mapping's outside port: a hash of its key picks one of `PORTS` ports from
-    `first` on.
+    """Return nft(8)'s expression for the outside port of a mapping: a hash picks one of `PORTS` ports from `first` on.
 
-    The kernel would take a hash, which is in the host's byte order, for a port in network byte order. So the hash is
-    looked up in a map, whose values are ports as written.
+    The hash is computed from the addresses and ports of a packet that `nat.mapping` names. `seed`: with another seed,
+    mappings get other ports. The expression finds the port in a map from hashes to ports, because the kernel would read
+    a hash itself as a port in the wrong byte order.
     """
     ports = ", ".join(f"{drawn} : {first + drawn * _APART}" for drawn in range(PORTS))
     return f"jhash {_KEYS[nat.mapping]} mod {PORTS} seed {seed:#x} map {{ {ports} }}"
@@ -168,11 +168,10 @@ def _filters(router: Router, outside: str) -> str:
 
 
 def queues(router: Router, interfaces: Sequence[str]) -> list[str]:
-    """Return tc(8) commands that limit UDP's rate on each interface, with a queue of 0.1 s; [] if the router has no
-    limit.
+    """Return tc(8) commands that limit UDP's rate on each interface, with a queue of 0.1 s; [] without such a limit.
 
-    All other traffic passes as without them. A limit of nft would let a whole second's traffic through at once, and a
-    policer is an option that a kernel may lack.
+    The commands send UDP through a class of htb, and all other traffic past it. They do not use a limit of nft, which
+    would let a whole second's traffic through at once, or a policer of tc, which a kernel may lack.
     """
     if router.udp_rate is None:
         return []

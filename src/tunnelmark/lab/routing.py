@@ -15,8 +15,9 @@ from tunnelmark.plan.routers import Router
 
 
 def granted(sysctls: Mapping[str, str], refused: Mapping[str, Sequence[str]]) -> None:
-    """Raise LabError if the kernel refused a node one of the settings `sysctls`; `refused`: by node, "setting:
-    reason".
+    """Raise LabError if the kernel refused one of the settings `sysctls` on a node; ignore other refused settings.
+
+    `refused`: by node, what the kernel refused, each as "setting: reason".
     """
     for node, refusals in refused.items():
         for refusal in refusals:
@@ -35,7 +36,10 @@ def outside_of(router: Router, topology: Topology, underlay: Underlay) -> tuple[
 
 
 async def route(node: Node, topology: Topology, links: Sequence[LinkSpec]) -> None:
-    """Set a node's routes, and a router's rules, timeouts and rate limits too; LabError if the kernel refuses any."""
+    """Set a node's routes and, if the node is a router, its rules, timeouts and rate limits.
+
+    LabError if the kernel refuses any of them.
+    """
     steps = [(["ip", "-batch", "-"], "\n".join(route_commands(topology, node.name, links)))]
     if (router := next((one for one in topology.routers if one.name == node.name), None)) is not None:
         underlay = Underlay(links)

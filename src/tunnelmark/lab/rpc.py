@@ -1,6 +1,7 @@
-"""Sends numbered requests over a channel, and takes their answers, in any order, and the other side's own messages.
+"""Sends numbered requests over a channel, and receives their answers, in any order, and the other side's notices.
 
-Both the lab's server and the agents of nodes answer such requests (see `lab.server`).
+A notice is a message that answers no request, such as one that a program has ended. Both the lab's server and the
+agents of nodes answer such requests (see `lab.server`).
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ class Client:
     async def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> Message:
         """Send a request with copies of the open files `fds`, and return the answer.
 
-        Raises the error that `refused` makes if the other side refuses, and that of `gone` if the request cannot be
-        sent.
+        Raises LabError. The class's parameter `refused` makes the error if the other side refuses, and `gone` makes it
+        if the request cannot be sent. If `fail` is called meanwhile, its error is raised.
         """
         number, self._next = self._next, self._next + 1
         answer: asyncio.Future[Message] = self._loop.create_future()
@@ -74,7 +75,7 @@ class Client:
 
     @property
     def is_open(self) -> bool:
-        """Whether the socket has not been closed by `close` yet."""
+        """Whether the socket is open: true until `close` is called, even if the other side has ended."""
         return self._sock.fileno() >= 0
 
     def close(self) -> None:

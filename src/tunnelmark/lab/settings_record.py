@@ -23,8 +23,9 @@ READ_BACK = (
 async def facts(lab: Lab) -> dict[str, Any]:
     """Return a lab's settings for the record.
 
-    `sysctls` and `offloads` (of eth0) are those of its first node. `cores`: the cores of each node. `shaper`: how its
-    links are made, in words, by the profile's name.
+    `backend`: always `netns`. `sysctls`: kernel settings of the lab's first node. `offloads`: the offload features of
+    its eth0 that can be changed (ethtool(8)). `cores`: a list of core numbers, by node. `shaper`: has one key, the name
+    of the lab's profile; its value says in words how the links are made.
     """
     node = next(iter(lab.nodes.values()))
     sysctls = {}

@@ -56,8 +56,9 @@ class Underlay:
         return f"eth{own.index(link.name)}"
 
     def counted_headers(self, node: str) -> dict[str, tuple[int, int]]:
-        """Return, by underlay interface of a node, the header bytes that it counts per packet
-        (`LinkSpec.counted_headers`).
+        """Return, by underlay interface of a node, two numbers of header bytes (see `LinkSpec.counted_headers`).
+
+        The interface counts the first number in each packet that it receives, the second in each that it sends.
         """
         own = (spec for spec in self._links if node in spec.addresses)
         return {f"eth{number}": spec.counted_headers for number, spec in enumerate(own)}

@@ -1,9 +1,9 @@
 """Removes what the kernel does not clean up after a dead command: empty control groups, scratch files and folders.
 
-Started as `python -I cgroup_cleanup.py FD NICE FOLDER... -- FILE...` in a session of its own. FD is a pipe that the
-command and its lab server hold open: its end of file means that both have ended, however they did. Until then kernel
-threads have the nice value NICE (see `kernel_threads`), and after that their own again; with NICE 0 they are left
-alone.
+The process is a command's janitor, started as `python -I cgroup_cleanup.py FD NICE FOLDER... -- FILE...` in a session
+(setsid(2)) of its own. FD is a pipe that the command and its lab server hold open: its end of file means that both have
+ended, however they did. Until then kernel threads have the nice value NICE (see `kernel_threads`), and after that their
+own again; with NICE 0 they are left alone.
 """
 
 from __future__ import annotations
@@ -53,15 +53,18 @@ def main(life: int, nice: int, groups: list[str], files: list[str]) -> None:
 
 
 def shared(group: str) -> str:
-    """Return the group for processes of all commands with real-time priority; `group` is a command's own group."""
+    """Return the path of the group that all commands share for their processes that have real-time priority.
+
+    `group`: the path of one command's own group.
+    """
     return os.path.join(os.path.dirname(group), _SHARED)
 
 
 def hurry(group: str) -> None:
-    """Raise a group's CPU weight so that its killed processes end now: in a group of idle class, ending waits for all
-    other work.
+    """Give a group the largest CPU weight, so that its killed processes end at once even on busy cores.
 
-    On cores that others kept busy it took up to seconds, and the lab server's end waits for it.
+    A process needs CPU time to end. In a group of idle class (`cpu.idle`) it gets CPU time only after all other work,
+    which takes up to seconds, and the lab server's end waits for that.
     """
     for name, value in _FIRST.items():
         file = os.path.join(group, name)

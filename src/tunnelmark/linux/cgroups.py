@@ -1,10 +1,12 @@
 """Control groups of a lab: they count the CPU time of each node, give labs more CPU than other work, and carry BPF
 programs.
 
-Two hierarchies may matter: the v2 one always accounts CPU (`cpu.stat`) and carries the BPF program; the CPU controller
-is there too, or, on hybrid machines, in a v1 hierarchy of its own. A group with a CPU controller is also what gives the
-lab priority over other sessions: autogroup scheduling makes `nice` meaningless between sessions, but does not apply
-inside a CPU group (sched(7)).
+Two hierarchies may matter. The v2 hierarchy always accounts CPU time (`cpu.stat`) and carries the BPF program that sets
+the congestion control (`congestion`). The CPU controller divides CPU time by weights. It is in the v2 hierarchy or, on
+hybrid machines, in a v1 hierarchy of its own. Where labs can use this controller, the weight of their group gives them
+priority over programs of other terminals. The `nice` value of a program does not: autogroup scheduling makes `nice`
+meaningless between terminals' sessions, but does not apply inside a group with a CPU controller (sched(7)). The janitor
+(`cgroup_cleanup`) is the process that removes a command's groups after the command has ended.
 """
 
 from __future__ import annotations
@@ -49,7 +51,11 @@ class Hierarchies:
 
 
 def find() -> Hierarchies:
-    """Return the hierarchies that can be written to: their mount points, or the groups there that VARIABLE names."""
+    """Return the hierarchies that can be written to: for each its mount point, or a group below the mount point.
+
+    The environment variable TUNNELMARK_CGROUP may name that group, by its path below the mount point. It has no effect
+    in a hierarchy without such a group.
+    """
     mounts = mounted()
     name = os.environ.get(VARIABLE, "").strip("/")
     unified, cpu = (mount / name if mount and name and (mount / name).is_dir() else mount for mount in mounts)
@@ -74,7 +80,10 @@ def mounted() -> tuple[Path | None, Path | None]:
 
 
 def sweep() -> bool:
-    """Remove control groups of commands that died together with their janitor; return whether there were any."""
+    """Remove the control groups of commands that have ended and whose janitor was killed, too.
+
+    Return whether there were any.
+    """
     found, any_left = find(), False
     for mount in {found.unified, found.cpu} - {None}:
         for folder in mount.glob("tunnelmark-*-*") if mount else ():

@@ -1,16 +1,15 @@
 """Sets the TCP congestion control of every socket of a lab, including the VPNs' own sockets.
 
-A network namespace may choose only what the host allows: on machines whose default is BBR the sysctl refuses `cubic`
-inside a namespace, and the host's own settings are not ours to change. There a BPF program (type sock_ops) on the lab's
-control group sets it on each socket as it listens, accepts or has connected, with bpf_setsockopt(TCP_CONGESTION). The
-program goes when its group goes.
+A network namespace may choose only an algorithm that the host allows: on machines whose default is BBR the sysctl
+refuses `cubic` inside a namespace, and the host's own settings are not ours to change. There a BPF program (type
+sock_ops) on the lab's control group sets the algorithm with bpf_setsockopt(TCP_CONGESTION) on each socket that listens,
+that was accepted, or that has connected. The program ends with its group.
 
-It does not set it as a socket begins to connect: the kernel initialises an algorithm that a program sets there at once,
-and not again when the connection is established (`tcp_init_transfer`). At that moment a connection has neither sequence
-numbers nor a clock, so for CUBIC's HyStart the first round began at 0. While the machine's uptime in microseconds was
-in the upper half of 32 bits (every other 36 minutes), 9 of 12 connections left slow start at 16 packets, with 4 Mbit/s
-in their first second over 76 ms instead of 180; 0 of 12 did without the program, and 0 of 12 since it acts later (Linux
-6.18).
+The program leaves a socket alone that begins to connect. An algorithm that is set at that moment is initialised at
+once, when the connection has neither sequence numbers nor a clock, and is not initialised again when the connection is
+established (`tcp_init_transfer`). For CUBIC's HyStart, the first round would then begin at time 0. In every other 36
+minutes of the machine's uptime, most connections would leave slow start much too early: over 76 ms, 9 of 12 reached 4
+Mbit/s in their first second in place of 180 (Linux 6.18).
 """
 
 from __future__ import annotations
@@ -36,9 +35,12 @@ _IPPROTO_TCP, _TCP_CONGESTION = 6, 13
 
 
 def program(algorithm: str) -> bytes:
-    """Return the BPF program as bytes; `algorithm` has at most 8 characters.
+    """Return the BPF program as bytes. `algorithm`: its name, of at most 8 characters; else struct.error.
 
-    In C: if ((local_port & mask) == FREE_PORTS || (ntohl(remote_port) & mask) == FREE_PORTS)
+    The program leaves a connection alone whose local or remote port is one of the 32 `FREE_PORTS`; `mask` clears the
+    last five bits of a port, so that the result is the first of them.
+
+    In C: if ((local_port & mask) == FREE_PORTS[0] || (ntohl(remote_port) & mask) == FREE_PORTS[0])
               return 1;
           if (op == ACTIVE_ESTABLISHED || op == PASSIVE_ESTABLISHED || op == LISTEN)
               bpf_setsockopt(ctx, IPPROTO_TCP, TCP_CONGESTION, name, length);

@@ -1,12 +1,14 @@
-"""Gives the kernel's threads that work for nodes the weight of a lab: `ksoftirqd`, and the workers bound to a core.
+"""Gives the CPU weight of a lab to the kernel's threads that work for nodes: `ksoftirqd`, and workers bound to a core.
 
 They handle packets that were too many for an interrupt, and kernel WireGuard's encryption (`wg-crypt`, a bound work
-queue). They cannot be put into a control group (cgroup_procs_write_start refuses PF_NO_SETAFFINITY). So next to a lab,
-whose group has the largest weight, they had 1 part in 50 to 128 of a busy core, where a host gives them about half.
-While a lab is up they get a nice value that weighs the same as the lab (`host.fair_nice`). The janitor sets it, also
-for workers that start meanwhile, and takes it back, however the command ends. Only threads with the kernel's own nice
-value of 0 are changed: any other value is a user's choice. The module imports nothing of the project, because the
-janitor runs with nothing installed.
+queue). They cannot be put into a control group (cgroup_procs_write_start refuses PF_NO_SETAFFINITY). A host without a
+lab gives such a thread about half of a core on which a program is busy too. A lab's group has the largest weight, so
+next to a lab a thread would get only a fiftieth of the core, or less.
+
+So while a lab is up, the threads get a nice value that weighs the same as the lab (`host.fair_nice`). The janitor
+(`cgroup_cleanup`) sets it, also for workers that start meanwhile, and takes it back, however the command ends. Only
+threads with the kernel's own nice value of 0 are changed: any other value is a user's choice. The module imports
+nothing of the project, because the janitor runs with nothing installed.
 """
 
 from __future__ import annotations
@@ -42,7 +44,10 @@ def read(comm: str) -> Thread | None:
 
 
 class Census:
-    """Finds kernel threads that are bound to a core in /proc. It reads each process only once it has its final name."""
+    """Finds in /proc the kernel threads that are bound to a core.
+
+    A process is read at each `look` until it has its final name, and after that not again.
+    """
 
     def __init__(self) -> None:
         self._known: dict[int, Thread | None] = {}
@@ -83,7 +88,7 @@ def kernel_name(process: int) -> str:
 
 
 class Raised:
-    """Gives kernel threads another nice value, from `raise_all` until `restore`."""
+    """Gives kernel threads the nice value `nice`, from `raise_all` until `restore`."""
 
     def __init__(self, nice: int) -> None:
         self._nice = nice
@@ -91,7 +96,10 @@ class Raised:
         self._held: set[int] = set()
 
     def raise_all(self) -> None:
-        """Give the nice value to all threads that have the kernel's own. Call it regularly: new threads start."""
+        """Give the nice value `nice` to all such threads that have the kernel's own, 0, but not to `high` workers.
+
+        New threads start at any time, so the caller repeats the call, such as every 0.5 s.
+        """
         for process, found in self._census.look().items():
             if not found.high and change(process, 0, self._nice):
                 self._held.add(process)
@@ -105,7 +113,7 @@ class Raised:
 
 
 def restore_all(nice: int) -> None:
-    """Give all threads with this nice value the kernel's own, 0: a janitor that was killed has left them so."""
+    """Give the kernel's own nice value, 0, to all threads that a killed janitor has left with the value `nice`."""
     for process, found in Census().look().items():
         if not found.high:
             change(process, nice, 0)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Let a Ctrl-C that comes within the block take effect at its end.
+    """Let a Ctrl-C that comes within the body of the `with` statement take effect at the end of the body.
 
     Blocking the signal (pthread_sigmask(2)) would not do: it would reach another thread, and Python would raise
     KeyboardInterrupt in the main thread all the same.

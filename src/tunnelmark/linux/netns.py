@@ -1,8 +1,8 @@
 """Runs a function inside the network namespace of another process, without charging a node for its CPU time.
 
-It runs in a thread of its own that enters the namespace and then ends: each thread has its own namespace, and the
-command's threads must not change theirs. A program that the thread starts is in the namespace too, but counts as the
-command's in every control group.
+The function runs in a thread of its own that enters the namespace and then ends: each thread has its own namespace, and
+the command's threads must not change theirs. A program that the function starts is in the namespace too. It stays in
+the command's control groups, which count its CPU time.
 """
 
 from __future__ import annotations

@@ -30,7 +30,10 @@ _ROOM = 1 << 24  # bytes of packets that wait to be read: a packet that was merg
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The sender of a sampled packet, its IP protocol (6: TCP, 17: UDP), and its bytes with the Ethernet header."""
+    """The IP address that sent a sampled packet, the packet's IP protocol (6: TCP, 17: UDP), and its length.
+
+    `length`: in bytes, with the Ethernet header.
+    """
 
     sender: IPv4Address | IPv6Address
     protocol: int
@@ -108,7 +111,11 @@ class PacketSampler:
 
 
 def read(frame: bytes, length: int) -> Head | None:
-    """Return what the first bytes of an Ethernet frame of that length say of its IP packet; None if it holds none."""
+    """Return the head of the IP packet in an Ethernet frame; None if the frame holds no IP packet.
+
+    `frame`: the first bytes of the frame, with all of the IP header; None if there are fewer. `length`: the bytes of
+    the whole frame.
+    """
     if len(frame) < _ETHERNET + 20:
         return None
     packet = frame[_ETHERNET:]

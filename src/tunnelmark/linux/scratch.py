@@ -19,7 +19,10 @@ def hold(folder: Path) -> int:
 
 @contextmanager
 def held(paths: Sequence[Path]) -> Iterator[None]:
-    """Remove files and folders at the end of the block, or when this process ends before, however it ends."""
+    """Remove files and folders at the end of the `with` statement.
+
+    If this process ends before, however it ends, they are removed then.
+    """
     janitor, ours = _watched(paths)
     try:
         yield

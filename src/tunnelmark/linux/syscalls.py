@@ -93,7 +93,10 @@ def die_with_parent(signal: int) -> None:
 
 
 def own_files_again() -> None:
-    """Let a process that became another user open its own files in /proc again, which belong to root until then."""
+    """Let this process open its own files in /proc again after it has become another user.
+
+    Until the call, these files belong to root. OSError if prctl(2) fails.
+    """
     _check(_libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0), "prctl")
 
 

@@ -101,7 +101,10 @@ class LinkCounts:
 
     @classmethod
     def of(cls, reports: Sequence[Mapping[str, Any]]) -> tuple[LinkCounts, ...]:
-        """Return the counts of the first link, one for each direction; () if the kernel carries the links."""
+        """Return the counts of a lab's first link, one for each direction; () if the kernel carries the links.
+
+        `reports`: those of the lab's emulators, the first link's first (`Lab.link_reports`).
+        """
         return tuple(
             cls(
                 way=each["name"].replace(" to ", ">"),
@@ -150,5 +153,8 @@ class Attempt:
 
     @property
     def wanting(self) -> bool:
-        """Whether the laboratory is to blame for a missing primary value. False for a failure, which is the VPN's."""
+        """Whether the value of a primary metric is void or missing by the laboratory's fault.
+
+        False for a failed attempt: its values are missing by the fault of the VPN or the workload.
+        """
         return self.outcome == "void" or (self.outcome == "ok" and self.graded is not None and self.graded.wanting)

@@ -54,7 +54,10 @@ def trouble(reports: Sequence[Mapping[str, Any]], away: Collection[str] = ()) ->
 
 
 def whose(direction: Mapping[str, Any]) -> str:
-    """Say how late a direction's packets were without the machine's pauses; "" if no pause explains any lateness."""
+    """Say how late a direction's packets would have left without the machine's pauses, as the end of a sentence.
+
+    `direction`: one of the `directions` of an emulator's report. "" if no pause explains any of the largest lateness.
+    """
     late, own = direction["lateness_us"], direction.get("own_lateness_us")
     if own is None or own["max"] >= late["max"]:
         return ""

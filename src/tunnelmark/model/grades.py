@@ -69,8 +69,9 @@ class GradeBound:
 class Graded:
     """The grade of an attempt.
 
-    `causes`: why it is not good. `grades`: the grades other than good, by what metrics feel (`Feels`).
-    `wanting`: at least one primary metric is void, even if others can be used.
+    `causes`: why the grade is not good. `grades`: the grade of the metrics that have the same `Metric.feels`, by that
+    name; a good grade is left out. `wanting`: at least one primary metric is void. The attempt itself is void only if
+    all primary metrics are.
     """
 
     grade: Grade
@@ -80,7 +81,10 @@ class Graded:
 
 
 def met(reports: Sequence[Mapping[str, Any]], host: Mapping[str, float]) -> Met:
-    """Return what disturbed an attempt, from the emulators' latest reports and from what was measured of the host."""
+    """Return what disturbed an attempt, from the emulators' latest reports and from figures of the machine.
+
+    `host`: `other_cpu`, `steal`, `pause_share` and `pause_longest`, as in `Attempt.host`; a missing figure counts as 0.
+    """
     ways = [way for report in reports for way in report["directions"] if way["lateness_us"]["count"]]
 
     schedulers = [str(report.get("scheduler", "fifo")) for report in reports]
@@ -171,10 +175,11 @@ def graded(metrics: Iterable[Metric], profile: Profile, seen: Met) -> Graded:
 
 
 def of_at_least(host: Mapping[str, float], spent: float, planned: float) -> dict[str, float]:
-    """Return `host` with its `pause_share` (of `spent` seconds) as a share of at least `planned` seconds.
+    """Return `host` with `pause_share` as a share of `planned` seconds, or of `spent` seconds if these are more.
 
-    What fails early has had only a small part of its time, of which a single pause is a large share. No such pause
-    explains the failure, so pauses are compared with the time that was planned.
+    `spent`: the seconds of which the given `pause_share` is a share. An attempt that fails early has spent only a part
+    of the planned time, and one pause is a large share of that part. Such a pause does not explain the failure, so the
+    pauses are compared with the planned time.
     """
     if "pause_share" not in host:
         return dict(host)
@@ -182,21 +187,23 @@ def of_at_least(host: Mapping[str, float], spent: float, planned: float) -> dict
 
 
 def spoilt(profile: Profile, host: Mapping[str, float]) -> str:
-    """Say why the machine may be to blame that a deployment failed; "" if it is not.
+    """Say why the machine may be to blame for a failed deployment; "" if the machine is not to blame.
 
-    A deployment has a time limit to come up. The seconds in which the machine paused are lost to it, as to a transfer.
-    `pause_share` is their share of that limit, and not of the shorter time after which it may have failed.
+    A deployment has a time limit to come up, and loses the seconds in which the machine paused, as a transfer does. So
+    the bounds are those of a transfer. `host`: its `pause_share` must be a share of the time limit at least, as
+    `of_at_least` returns it.
     """
     grade, causes = grade_of("transfer", profile, met((), host))
     return "; ".join(causes) if grade == "void" else ""
 
 
 def outside(found: Graded, *, bare: bool) -> str:
-    """Say what outside the nodes explains that a sender did not reach the rate asked of it; "" if nothing does.
+    """Say what, outside the nodes, explains that a sender did not reach the rate asked of it; "" if nothing does.
 
-    The explanation is whatever disturbed the attempt. On the `bare` link no VPN can have taken the generator's core, so
-    it is the laboratory's own limit in any case. Otherwise the VPN slowed its sender down, and that is a result: to
-    make such an attempt void would spare the VPN its worst trials.
+    `found`: the attempt's grade, whose causes are such explanations. `bare`: whether the link has no VPN. Then the
+    generator or the machine is the limit in any case, because no VPN can have taken the generator's core. If a VPN is
+    there and "" is returned, the VPN slowed its sender down, and that is a result: to make such an attempt void would
+    spare the VPN its worst trials.
     """
     said = list(found.causes)
     return "; ".join([*said, "without a VPN as well, so the generator or the machine is the limit"] if bare else said)

@@ -1,4 +1,4 @@
-"""Defines when a path counts as direct, from the shares of bytes that the collector `path` saw in each of its looks."""
+"""Defines when a path counts as direct, from the shares of bytes that the collector `path` reads again and again."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ An arm is named as direct or as relayed.
 """
 
 Look = Mapping[str, float]
-"""The shares of one look in per cent, by metric, and its `time` in seconds."""
+"""What the collector read at one time: the shares of bytes in per cent, by metric, and its `time` in seconds."""
 
 
 def relayed(look: Look) -> bool:
-    """Return whether a third node carried at least `STRAY` per cent of the traffic, and more than came directly."""
+    """Return whether, in one reading, a third node carried at least `STRAY` per cent, and more than came directly."""
     return look[RELAYED] >= STRAY and look[RELAYED] > look[DIRECT]
 
 
 def direct_from(looks: Sequence[Look]) -> float | None:
-    """Return the time of the first look from which on all looks were direct; None if the last look was not direct.
+    """Return the `time` of the first reading from which on all were direct; None if the last was not direct.
 
-    A look is direct if less than `STRAY` per cent of its bytes came through a third node, and more bytes came directly.
-    A packet seen outside in one look may be seen inside only in the next, so a direct share below 100 % proves nothing.
+    A reading is direct if less than `STRAY` per cent of its bytes came through a third node, and more bytes came
+    directly. A direct share below 100 % proves nothing: a packet that is counted on the underlay in one reading may be
+    counted inside the tunnel only in the next.
     """
     found = None
     for look in reversed(looks):

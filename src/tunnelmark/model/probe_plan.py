@@ -63,12 +63,12 @@ class Train:
 
 
 def enough(profile: Profile) -> int:
-    """Return how many probes a link check in a run sends in each direction.
+    """Return how many probes a link check in a run sends in each direction: from 1500 to 6000.
 
-    They suffice to tell the rarest impairment from none and from twice its share: about 60 probes must be struck for that
-    (`analyse.link.power`). What strikes fewer than one packet in a hundred is left to the counts of the trials' own
-    traffic, which has thousands of packets a second; a link check would need minutes for it. A probe counts as one
-    packet in whatever unit the link counts.
+    The probes must show whether the rarest impairment of the profile is missing, or strikes twice as many packets as
+    stated. For that, the impairment must strike about 60 probes (`analyse.link.power`). An impairment of fewer than one
+    packet in a hundred does not count here: a link check would need minutes for it, and the trials' own traffic, with
+    thousands of packets a second, shows it. The profile's `unit` does not matter, because each probe is one packet.
     """
     told = [share for way in (profile.forward, profile.back) for share in shares(way, profile.model, "wire").values()]
     rare = min((share for share in told if share >= _STRUCK / _PROBES[1]), default=1.0)
@@ -97,9 +97,10 @@ def train_of(way: Direction) -> Train | None:
 
 
 def patience(train: Train, way: Direction) -> float:
-    """Return after how many seconds a train ends, even if its sender is late, so that it does not meet the next train.
+    """Return the time limit for sending a train, in seconds from its start, so that it does not meet the next train.
 
-    A sender slower than the rate measures nothing, so there is no use in waiting for it.
+    The time suffices for a sender that is as fast as planned, or that reaches both the link's rate and 300 Mbit/s. What
+    a slower sender has not sent by then is left out: a train slower than the rate measures nothing.
     """
     bits = train.count * 8 * (train.size + HEADERS)
     slowest = min(max(float(way.rate or 0.0), _SLOWEST), bits / (train.count * train.interval))

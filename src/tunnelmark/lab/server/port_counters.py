@@ -1,4 +1,7 @@
-"""Reads how many bytes and packets the links of a lab carried and dropped, from the middle node's ports and queues."""
+"""Reads how many bytes and packets the links of a lab carried and dropped.
+
+The figures come from ports and queues of the middle node, through which all links run.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,14 @@ from tunnelmark.lab.server import veth
 
 
 def counters(middle: int, agents: Mapping[str, int], links: Sequence[LinkSpec]) -> dict[str, dict[str, int]]:
-    """Return, by port of the middle node, what it sent to its node: `bytes`, `packets`, and counts of dropped packets.
+    """Return the counters of each of the middle node's ports, by the port's name. A port leads to one node of a link.
 
-    `dropped`: by the port's shaper. `netem`: by the port's netem. `netem_sent`: by netem on the node's own interface,
-    of the packets that the node sent; only where netem is there.
+    `bytes`, `packets`: what the port sent to the node. `dropped`: packets that the port's shaper dropped. `netem`:
+    packets that the port's netem dropped. `netem_sent`: packets that the node sent and that netem on the node's own
+    interface dropped; the key is missing if no netem is there.
 
-    `middle`: the process ID of the middle node's agent. `agents`: those of the agents on this machine, by node.
+    `middle`: the process ID of the middle node's agent. `agents`: the process IDs of the agents on this machine, by
+    node. `links`: all links of the lab, in its order.
     """
     found: dict[str, dict[str, int]] = {}
     with veth.inside(middle) as route:

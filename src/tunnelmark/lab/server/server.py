@@ -1,15 +1,20 @@
 """The first process of a command's PID namespace: makes labs and ends them; when it dies, all in them ends.
 
 Started as `python -m tunnelmark.lab.server.server FD GROUP [AWAKE]`. FD is its end of a channel as an open file, GROUP
-the name of its control group. AWAKE is an open file in which the loops that keep cores awake count (`host.keep_awake`).
-It leaves the host's network, mount and PID namespaces before it makes anything, so that it could not touch the host's
-network if it tried; it dies with the command.
+the name of its control group. AWAKE is an open file into which the loops that keep cores awake write the time that they
+use (`host.keep_awake`). The server leaves the host's network, mount and PID namespaces before it makes anything, so
+that it could not touch the host's network if it tried; it dies with the command.
 
 Requests:
 
     up      lab, nodes [{name, sysctls, cores, receive, realtime, monotonic, router}], middle; files: one channel end
-            for each node; a node's programs run on `cores`, and the cores `receive` do its receiving ([]: the sender's
-            core); its CLOCK_MONOTONIC shows `monotonic` nanoseconds more than the host's
+            for each node
+                cores      the cores on which the node's programs run
+                receive    the cores that handle packets that arrive at the node; []: the sender's core handles them
+                realtime   whether the node's programs may have real-time priority
+                monotonic  nanoseconds that the node's CLOCK_MONOTONIC shows more than the host's
+                router     whether the node is a router
+                middle     the name of the middle node, through which all links run
                                                -> refused (by node: "setting: reason"), timings (`nodes`: seconds)
     join    lab, links: their interfaces are made for those of the lab's nodes that are here; interfaces that lead to
             other hosts exist already (see `veth.build`)

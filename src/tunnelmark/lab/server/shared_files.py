@@ -1,7 +1,7 @@
-"""Finds the host's files that each node must see although they are in a folder of which each node has its own.
+"""Finds the host's files in `/tmp` and `/run` that each node must see, although each node has its own such folders.
 
-A node's `/tmp` and `/run` are empty (see `isolate`). But on the machine they may hold a checkout, a virtual
-environment, installed VPNs, a cache, or a folder that TUNNELMARK_PATH or PATH names, and nodes run their programs.
+A node's own `/tmp` and `/run` are empty (see `isolate`). The host's may hold a checkout, a virtual environment,
+installed VPNs, a cache, or a folder that TUNNELMARK_PATH or PATH names, and a node runs programs from all of these.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ def needed() -> tuple[str, ...]:
 
 
 def below(wanted: Iterable[str], hidden: Sequence[str]) -> tuple[str, ...]:
-    """Return those of the paths `wanted` that exist below a hidden folder, under their own names and their real ones.
+    """Return those of the paths `wanted` that exist and are below one of the folders `hidden`, in alphabetical order.
 
-    A path below another of them is left out. A hidden folder itself is never among them.
+    `hidden`: folders of the host that nodes do not see, such as `/tmp`. If a path leads through a symbolic link, its
+    own name and its real name are both looked at. A path inside another path of the result is left out.
     """
     named = {name for path in wanted for name in (path, os.path.realpath(path)) if _under(name, hidden)}
     kept: list[str] = []

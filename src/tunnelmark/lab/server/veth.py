@@ -1,11 +1,10 @@
-"""Makes a lab's links: the middle node's ports, joined by copying, with a shaper for each direction, and nodes'
-addresses.
+"""Makes a lab's links: the middle node's ports, with a shaper for each direction, and the nodes' interfaces.
 
 Rate and queue are shaped on the middle node's ports and never on an end host, and they are those of wire packets. With
 `card` (a profile's `card = "offloads"`) the end hosts hand over super-packets, as hosts do to a card with TSO and USO.
-The token bucket or the port splits them, and as the port has no TSO, the veth merges what arrives (GRO,
-`veth_skb_is_eligible_for_gro`). So a link splits and merges where a card would. Without `card`, the end hosts' kernels
-split super-packets before they leave, and nothing is merged.
+The token bucket or the port splits super-packets into wire packets. A port has no TSO, so the kernel merges packets
+again when they arrive at an end host's interface (GRO, `veth_skb_is_eligible_for_gro`). So a link splits and merges
+where a card would. Without `card`, the end hosts' kernels split super-packets before they leave, and nothing is merged.
 
 A packet that enters a port is copied (tc's mirred) to the port of its destination, and the original is dropped. A
 bridge would hand the original on, which still belongs to the socket that sent it: the sender would feel the middle
@@ -270,7 +269,10 @@ def _index(route: IPRoute, name: str) -> int:
 
 @contextmanager
 def inside(pid: int) -> Iterator[IPRoute]:
-    """Open a netlink socket inside the network namespace of another process; after the block we are back outside."""
+    """Move the calling thread into another process's network namespace for the body of the `with` statement.
+
+    Yield a netlink socket in that namespace. At the end, close the socket, and move the thread back to its own.
+    """
     with open("/proc/self/ns/net") as back:
         syscalls.enter(pid, "net")
         try:

@@ -43,10 +43,11 @@ class HostClocks:
 
     @asynccontextmanager
     async def look(self) -> AsyncIterator[Callable[[Mapping[str, Any]], None]]:
-        """Measure the offsets once, by a question that the block asks the host.
+        """Measure the offsets once; yield a function that takes the host's answer.
 
-        The block asks for the host's clocks (`realtime` and `monotonic`, in ns), and passes the answer to the function
-        that it gets here. Our clocks are read when the block begins, and when that function is called.
+        In the body of the `with` statement, the caller asks the host what its clocks show (`realtime` and `monotonic`,
+        in ns), and passes the answer to that function. Our clocks are read at the start of the body and when the
+        function is called.
         """
         asked = time.time_ns(), time.monotonic_ns()
 
@@ -62,7 +63,10 @@ class HostClocks:
 
     @property
     def offset(self) -> ClockOffset:
-        """The offsets of the host's clocks, by the look with the smallest error now; all zero before the first look."""
+        """The offsets of the host's clocks, by the best of the last 8 measurements; all zero before the first one.
+
+        The best measurement is the one with the smallest error. An error grows by 15 µs per second, as clocks drift.
+        """
         now = time.monotonic_ns()
         if not self._looks:
             return ClockOffset(0, 0, 0)

@@ -34,7 +34,8 @@ _NULL = os.stat(os.devnull).st_rdev
 class HostConnection:
     """The connection to a host's relay. `lost`: the error with which it ended; None while it lasts.
 
-    `about`: the relay's answer to the first request (see `relay`): the host's version, kernel, record and MTU.
+    `about`: facts of the host, {} before `begin` returns: `tunnelmark` (its version), `release` (of the kernel),
+    `record` (the facts that its lab server records), `mtu` (bytes, of the interface that carries links).
     """
 
     def __init__(self, host: InventoryHost) -> None:
@@ -126,7 +127,10 @@ class HostConnection:
         return again({**said, "message": f"host {self.host.name}: {said['message']}"})
 
     def node(self, name: str) -> tuple[Node, int]:
-        """Return a node that is going to be made on the host, and the number of its channel."""
+        """Open a channel for a node that does not exist yet; return the node's client and the channel's number.
+
+        The caller then asks the relay to make the node (request `up`), with this number among its `numbers`.
+        """
         ours, theirs = channel.pair()
         number, self._next = self._next, self._next + 1
         self._channels[number] = NodeChannel(theirs)
@@ -145,7 +149,7 @@ class HostConnection:
             self._end(error)
 
     async def look_at_clock(self, times: int = 1) -> None:
-        """Compare the host's clocks with ours, `times` times in a row."""
+        """Measure the offsets of the host's clocks `times` times in a row; `clocks.offset` then has the result."""
         for _ in range(times):
             async with self.clocks.look() as took:
                 took(await self.request("clock"))

@@ -1,11 +1,15 @@
-"""Carries files of programs over a connection: read at one end, written at the other, with a bound on the bytes in
-between.
+"""Carries the content of programs' files over a connection, with a bound on the bytes that are on their way.
 
-Both ends have a `FileStreams`. Its frames (see `frames`), in either direction, by the file's number:
+Both ends have a `FileStreams`. For each file, one end reads and the other end writes; frames (see `frames`) name the
+file by its number. The end that reads sends:
 
-    {file} + data, {file, end}          data that was read; there is none left
-    {file, took}                        so many more bytes have been written
-    {file, closed}                      nothing reads any more what is written there
+    {file} + data      data that it has read
+    {file, end}        the file has no more data
+
+The end that writes sends:
+
+    {file, took}       the number of bytes that it has written since the last such frame
+    {file, closed}     the program that read the pipe has closed it, so no more data is wanted
 
 So a program on a host that writes faster than its reader reads has to wait, as it would at a pipe.
 """
@@ -75,7 +79,10 @@ class FileStreams:
                 sink.end()
 
     def drain(self, numbers: Iterable[int]) -> None:
-        """Send what is in these pipes now, even beyond `WINDOW`: it is what a program wrote before it ended."""
+        """Send all that is in these pipes now, even if more than `WINDOW` bytes are then on their way.
+
+        Call it when a program has ended: these bytes are what the program wrote before its end.
+        """
         for number in numbers:
             if (source := self._sources.get(number)) is not None:
                 source.drain()

@@ -54,7 +54,8 @@ def mtu_of(interface: str, address: str) -> int:
 async def make(wanted: Wanted) -> None:
     """Make the interface in the node's network. LabError if the kernel refuses it.
 
-    While an earlier interface of the same number still ends, it tries again for up to 10 seconds.
+    The kernel also refuses a VXLAN or VLAN number while an earlier lab's interface of that number is not gone yet. Then
+    try again for up to 10 seconds.
     """
     until = time.monotonic() + _PATIENCE
     while True:
@@ -95,5 +96,8 @@ def _make(wanted: Wanted) -> None:
 
 
 def fits(kind: str, mtu: int, wanted: int) -> bool:
-    """Return whether a `kind` segment over an interface with this MTU carries IP packets of `wanted` bytes whole."""
+    """Return whether a segment over an interface with this MTU carries IP packets of `wanted` bytes whole.
+
+    `kind`: `vxlan`, which adds 50 bytes to each packet, or `vlan`.
+    """
     return mtu >= wanted + (VXLAN_HEADERS if kind == "vxlan" else 0)

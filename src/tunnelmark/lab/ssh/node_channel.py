@@ -18,7 +18,7 @@ class NodeChannel:
         self._loop = asyncio.get_running_loop()
 
     def say(self, message: dict[str, Any]) -> None:
-        """Send a message of the node's agent to its client; it waits while the socket is full."""
+        """Send a message of the node's agent to its client. If the socket is full, keep the message and return."""
         self._waiting.append(message)
         if len(self._waiting) == 1:
             self._go_on()

@@ -9,11 +9,12 @@ from tunnelmark.lab.ssh.inventory import InventoryHost
 
 
 def node_hosts(nodes: Sequence[str], hosts: Sequence[InventoryHost]) -> dict[str, str]:
-    """Return, by node in the order of `nodes`, the name of its host; UsageError if the hosts may have fewer nodes.
+    """Return, by node in the order of `nodes`, the name of its host; UsageError if the hosts have too few places.
 
-    Each host first gets one node, both in their order. If there are more nodes than hosts, the hosts that may have
-    several get further ones in turn. The two ends of the path, the first and the last node, are placed first, so that
-    they share a host only if there is but one.
+    The hosts get nodes in turn, in the order of `hosts`. Each host gets one node in the first turn, and one more in
+    each further turn until it has as many as it may have (`InventoryHost.nodes`). If there are more nodes than hosts,
+    the first and the last node, which are the two ends of the path, are placed first, so that they share a host only if
+    there is but one.
     """
     places = [host.name for turn in range(max(host.nodes for host in hosts)) for host in hosts if turn < host.nodes]
     if len(nodes) > len(places):

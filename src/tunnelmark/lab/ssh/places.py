@@ -16,7 +16,12 @@ Moves = Sequence[tuple[str, str]]
 
 
 def here() -> dict[str, str]:
-    """Return this installation's paths by name: `python`, `prefix`, `package`, `built`, `packages`, `data`, `cache`."""
+    """Return this installation's absolute paths by name.
+
+    `python`: the interpreter. `prefix`: the folder of its environment. `package`: the folder of the Python package
+    tunnelmark. `built`: the folder of its compiled programs. `packages`: the folder that `tunnelmark packages install`
+    fills. `data` and `cache`: tunnelmark's folders in the user's data and cache.
+    """
     return {
         "python": sys.executable,
         "prefix": sys.prefix,
@@ -29,7 +34,10 @@ def here() -> dict[str, str]:
 
 
 def moves(there: Mapping[str, str], mine: Mapping[str, str]) -> Moves:
-    """Return the paths in which the installation `there` differs from `mine`, each with the path that replaces it."""
+    """Return the paths of `there` that differ from those of `mine`, each with the path of `mine` that replaces it.
+
+    `there`: the paths of the command's installation, as `here` returns them. `mine`: those of this machine's.
+    """
     differing = {place: mine[what] for what, place in there.items() if what in mine and mine[what] != place}
     return sorted(differing.items(), key=lambda both: -len(both[0]))
 

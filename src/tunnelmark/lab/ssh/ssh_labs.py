@@ -75,13 +75,19 @@ class SshLabs(Labs):
         )
 
     def watch(self) -> None:
-        """Record in `clocks_not` which hosts cannot watch for pauses; the others' relays watch from their start on."""
+        """Put into `record["clocks_not"]` which hosts cannot watch for pauses of the machine, and why.
+
+        On the other hosts, the relay watches from its start on, whether this method is called or not.
+        """
         refused = {name: one.about["record"].get("clocks_not") for name, one in self._connections.items()}
         if said := [f"host {name}: {why}" for name, why in refused.items() if why]:
             self.record["clocks_not"] = "; ".join(said)
 
     async def seen(self, lab: str) -> pauses.PausesSeen | None:
-        """Return the middle host's pauses since the lab was made; None if nothing watches, or the host is lost."""
+        """Return the pauses of the middle node's host since the lab was made.
+
+        None if nothing watches for pauses there, or if the host is lost.
+        """
         name = self.inventory.middle.name
         shift, since = self._shifts[lab][name], self._made[lab]
         try:
@@ -126,11 +132,12 @@ class SshLabs(Labs):
     async def born(
         self, lab: str, requests: Sequence[Mapping[str, Any]], links: Sequence[LinkSpec]
     ) -> tuple[dict[str, Node], dict[str, Any]]:
-        """Make the nodes of a lab on their hosts, and join them by segments. Return them by name, and the relays'
-        answer.
+        """Make the nodes of a lab on their hosts, and join them by segments. Return the nodes by name, and an answer.
 
-        LabError names the host that refuses something; UsageError if an MTU is too small, or the hosts may not have so
-        many nodes.
+        `requests`: what the lab server's `up` needs for each node (see `lab.server.server`), the middle node last. The
+        answer has, of all hosts together, `refused` (by node, a list of "setting: reason") and `timings` (seconds for
+        `nodes` and for `links` on the slowest host). LabError names the host that refuses something; UsageError if an
+        MTU is too small, or the hosts may not have so many nodes.
         """
         await self.check()
         middle = self.inventory.middle
@@ -198,9 +205,10 @@ class SshLabs(Labs):
         return max((float(each["timings"]["end"]) for each in answers if isinstance(each, dict)), default=0.0)
 
     async def facts(self, asked: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Return, by host, the environment in which it would measure the study `asked`.
+        """Return, by host, the host's machine, kernel and programs, as a run of the study `asked` records them.
 
-        Raises the error of a host that lacks a part.
+        `asked`: the study as a `BlockTask` in JSON. MissingPart if a host lacks a program or a kernel feature without
+        which the study cannot be measured, LabError if a host is lost.
         """
         answers = await asyncio.gather(*(one.request("facts", asked=asked) for one in self._connections.values()))
         return {name: answer["facts"] for name, answer in zip(self._connections, answers, strict=True)}
@@ -233,7 +241,10 @@ class SshLabs(Labs):
         return found
 
     def clocks_record(self) -> dict[str, dict[str, float]]:
-        """Return, by host, how far its CLOCK_REALTIME is ahead of ours, and the bound of the error, in microseconds."""
+        """Return, by host, two figures in microseconds for the record.
+
+        `offset_us`: how far the host's CLOCK_REALTIME is ahead of ours. `error_us`: the bound of that figure's error.
+        """
         known = {name: one.clocks.offset for name, one in self._connections.items()}
         return {name: {"offset_us": each.realtime / 1e3, "error_us": each.error / 1e3} for name, each in known.items()}
 
@@ -243,7 +254,7 @@ class SshLabs(Labs):
         await asyncio.gather(*(one.look_at_clock(one.clocks.burst) for one in there), return_exceptions=True)
 
     def abouts(self) -> dict[str, dict[str, Any]]:
-        """Return the facts of each relay's start, by host: `tunnelmark` (version), `release`, `record`, `mtu`."""
+        """Return, by host, the facts that its relay stated when it started (see `HostConnection.about`)."""
         return {name: one.about for name, one in self._connections.items()}
 
     async def _connect(self, host: InventoryHost) -> None:

@@ -1,9 +1,10 @@
-"""Keeps a counted clock from jumping while the guest idles: a thread then counts on.
+"""Keeps the clock of a guest with counted time from jumping: a thread carries out instructions while the guest idles.
 
 QEMU counts instructions and, when the guest idles, moves the clock to the guest's next timer at once. That is right
 while the guest waits for its own timers, and wrong while it waits for the host's files: every timeout in the guest has
-then passed before a program is read from the disk. A thread that runs when nothing else wants to (SCHED_IDLE, sched(7))
-leaves no idle time, so that the clock goes on as the processor counts. All other work takes the core from it at once.
+then passed before a program is read from the disk. So a thread runs a loop when nothing else wants to run (SCHED_IDLE,
+sched(7)). The guest is then never idle, and its clock follows the instructions of the loop. All other work takes the
+core from the thread at once.
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ _SOFTIRQ, _PRIORITY = "ksoftirqd", 1
 
 
 class ClockLoop:
-    """The thread that counts on the guest's only core; it is also billed for work in its place (`softirq.unbilled`)."""
+    """The thread that runs a loop on the guest's only core and counts its own instructions there.
+
+    The kernel also bills the thread for interrupts and softirq work that interrupt the loop. `spent` returns that time
+    apart from the loop's own.
+    """
 
     groups: tuple[Path, ...] = ()  # none of its own: it is in its process's control group
 
@@ -60,11 +65,11 @@ class ClockLoop:
 
 
 def forward_first() -> None:
-    """Make the kernel forward packets before any program runs, however many packets there are.
+    """Give ksoftirqd the least real-time priority, so that the kernel forwards packets before any program runs.
 
-    If there are many, the kernel leaves them to a thread of its own (ksoftirqd), which then takes turns of milliseconds
-    with the programs. On several cores that rarely shows; on a single one a shaper would let out one burst in each
-    turn, 6 Mbit/s in place of 100. With the least real-time priority, the thread runs as promptly as interrupts do.
+    If there are many packets, the kernel leaves them to this thread. Without the priority, the thread takes turns of
+    milliseconds with the programs. On several cores that rarely shows; on a single one a shaper would let out one burst
+    in each turn, 6 Mbit/s in place of 100.
     """
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
