@@ -22,7 +22,10 @@ class Rate(int):
 
     @classmethod
     def parse(cls, text: object) -> Rate:
-        """Read a rate such as `"1 Gbit/s"`. ValueError, which says what is right, if it is not a rate above zero."""
+        """Read a rate such as `"1 Gbit/s"`.
+
+        Raises ValueError, and says what would be right, unless `text` is a string with a number above zero and a unit.
+        """
         return cls(_whole(text, _RATES, "a rate above zero such as '100 Mbit/s'"))
 
     def __str__(self) -> str:
@@ -34,7 +37,10 @@ class Size(int):
 
     @classmethod
     def parse(cls, text: object) -> Size:
-        """Read a size such as `"512 KiB"`. ValueError, which says what is right, if it is not a size above zero."""
+        """Read a size such as `"512 KiB"`.
+
+        Raises ValueError, and says what would be right, unless `text` is a string with a number above zero and a unit.
+        """
         return cls(_whole(text, _SIZES, "a size above zero such as '512 KiB'"))
 
     def __str__(self) -> str:
@@ -48,14 +54,17 @@ class Duration(float):
 
     @classmethod
     def parse(cls, text: object) -> Duration:
-        """Read a duration such as `"10 ms"`. ValueError, which says what is right, if it is not one above zero."""
+        """Read a duration such as `"10 ms"`.
+
+        Raises ValueError, and says what would be right, unless `text` is a string with a number above zero and a unit.
+        """
         return cls(_quantity(text, _DURATIONS, "a duration above zero such as '10 ms' or '2 s'"))
 
     @classmethod
     def parse_moment(cls, text: object) -> Duration:
         """Read a point in time as the seconds since a beginning, such as `"0 s"`.
 
-        ValueError, which says what would be right, if it is not a duration.
+        Raises ValueError, and says what would be right, unless `text` is a string with a number from 0 on and a unit.
         """
         return cls(_quantity(text, _DURATIONS, "a time from '0 s' on, such as '10 ms' or '2 s'", zero=True))
 
@@ -68,9 +77,10 @@ class Share(float):
 
     @classmethod
     def parse(cls, text: object) -> Share:
-        """Read a share such as `"0.5 %"`. ValueError, which says what is right, if it is not a share up to 100 %.
+        """Read a share such as `"0.5 %"`.
 
-        A number without a unit is refused: 1 could mean 1 % or 100 %.
+        Raises ValueError, and says what would be right, unless `text` is a string with a share from 0 % to 100 %. A
+        number without a unit is refused, because 1 could mean 1 % or 100 %.
         """
         share = _quantity(text, _SHARES, "a share from '0 %' to '100 %', such as '0.5 %'", zero=True)
         if share > 1:

@@ -50,7 +50,8 @@ class DaemonSupervisor:
     async def start(self, daemon: Daemon, patience: float) -> None:
         """Start a daemon, and wait until it is ready.
 
-        Raises SetupFailed if it cannot be started, DaemonDied if a daemon ends, NotReady after `patience` seconds.
+        Raises SetupFailed if the daemon cannot be started, DaemonDied if any daemon ends meanwhile, and NotReady if the
+        daemon is not ready within `patience` seconds.
         """
         node = self._lab.nodes[daemon.node]
         if self.begun is None:
@@ -89,7 +90,10 @@ class DaemonSupervisor:
         await asyncio.gather(*(running.process.wait() for running in ending))
 
     def process(self, node: str, name: str) -> Process:
-        """Return the process of a daemon, which must be running, by the names of its node and of the daemon."""
+        """Return the process of the daemon `name` on `node`.
+
+        Raises StopIteration if `start` has not started that daemon, or `kill` has killed it.
+        """
         return next(run.process for run in self._running if (run.daemon.node, run.daemon.name) == (node, name))
 
     def log(self, node: str, name: str) -> Path:
@@ -97,7 +101,10 @@ class DaemonSupervisor:
         return self._logs / f"daemon.{node}.{name}.log"
 
     async def unless_dead(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Wait for `work`, and return its result; DaemonDied as soon as a daemon ends that was not killed by `kill`."""
+        """Wait for `work`, and return its result.
+
+        Raises DaemonDied, and cancels `work`, as soon as a daemon ends that `kill` has not killed.
+        """
         async with AsyncExitStack() as ending:
             (task,) = await ending.enter_async_context(background(work))
             deaths: dict[asyncio.Task[Exit], _Running] = {}

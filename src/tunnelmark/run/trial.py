@@ -219,8 +219,9 @@ def _seen(ended: asyncio.Future[None]) -> None:
 async def prepare(labs: Labs, trial: Trial, spec: TrialSpec, raw: Path, number: int = 1) -> PreparedTrial:
     """Make a trial's lab, start its VPN, wait until it answers, and return the trial, ready to be measured.
 
-    The caller ends the lab by `measure` or `end` of the trial; a lab that is then still up ends with `labs`. An error
-    of the trial is not raised here, but kept for `measure`; LabError is raised only if no further trial is possible.
+    The caller ends the lab by calling the trial's `measure` or `end`. If the caller calls neither, the lab ends at the
+    end of the `async with` statement of `labs`. An error of the trial is not raised here, but kept for `measure`;
+    LabError is raised only if no further trial is possible.
     `raw`: the folder for raw output, which must not exist yet. `number`: which attempt at the trial it is, from 1.
     """
     prepared = PreparedTrial(labs, trial, spec, raw, number)

@@ -54,10 +54,11 @@ _Result = TypeVar("_Result")
 
 
 def asked(nodes: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the pairs of nodes that ping each other before a trial, in each pair the later node first.
+    """Return the pairs of nodes that ping each other before a trial; in each pair, the later of `nodes` comes first.
 
-    Up to 12 nodes these are all pairs. With more, each node is paired with the first one and with its neighbours: a
-    hundred nodes have 4,950 pairs, and the programs that wait for answers would take all of a small machine's time.
+    Up to 12 nodes are all paired with each other. If there are more, each node is paired with the first node, and with
+    the nodes before and after it in `nodes`, because a hundred nodes have 4,950 pairs, and the programs that wait for
+    answers would take all of a small machine's time.
     """
     if len(nodes) <= _FEW:
         return [(later, earlier) for place, later in enumerate(nodes) for earlier in nodes[:place]]
@@ -105,9 +106,10 @@ class RunningDeployment:
         self.begun = 0.0
 
     async def start(self) -> None:
-        """Carry out the staging commands, write the files, and carry out the phases one after the other.
+        """Run the deployment's `staging` commands, write its `files`, and carry out its `phases` one after the other.
 
-        Raises SetupFailed, NotReady or DaemonDied, which says what step failed and what it printed.
+        Raises SetupFailed if a command fails or a program cannot be started, NotReady if a step waits for something for
+        more than STEP_TIMEOUT seconds, and DaemonDied if a daemon ends meanwhile.
         """
         await self._interfaces.remember()
         await self._steps.stage(self._deployment.staging)
@@ -168,14 +170,17 @@ class RunningDeployment:
         )
 
     async def unless_dead(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Wait for `work`, and return its result; DaemonDied once a daemon ends that no method here has killed."""
+        """Wait for `work`, and return its result.
+
+        Raises DaemonDied, and cancels `work`, as soon as a daemon ends that no method of this class has killed.
+        """
         return await self._supervisor.unless_dead(work)
 
     async def restart(self, node: str, *, fresh: bool = False, patience: float = STEP_TIMEOUT) -> None:
         """Kill the daemons of a node as a crash would, and start them again.
 
-        `fresh`: delete the files that they wrote before. `patience`: seconds that a step may wait for something. This
-        method does not wait until pings are answered.
+        `fresh`: delete the files that the daemons wrote before. `patience`: seconds that a step may wait for something.
+        The method does not wait until pings are answered.
         """
         await self.stop([node])
         await self.begin_again([node], fresh=fresh, patience=patience)
@@ -185,10 +190,11 @@ class RunningDeployment:
         await self._supervisor.kill(lambda daemon: daemon.node in nodes)
 
     async def begin_again(self, nodes: Collection[str], *, fresh: bool = False, patience: float = STEP_TIMEOUT) -> None:
-        """Run the deployment's steps on these nodes again; it does not wait until pings are answered.
+        """Carry out the deployment's phases again on these nodes, whose daemons `stop` or `power_off` has killed.
 
         With `fresh`, the files that the daemons wrote are deleted first, and the deployment's files are written again.
-        A step that waits for something may take `patience` seconds. `begun` and `first_packet` are reset.
+        Raises NotReady if a step waits for something for more than `patience` seconds. `first_packet` is emptied, and a
+        later `answer` counts from the first daemon that is started here. The method does not wait for pings.
         """
         if fresh:
             await together(*(self._forget(node) for node in nodes))
@@ -204,9 +210,10 @@ class RunningDeployment:
                 await self._make_inside(self._inner, node)
 
     async def next_answer(self, node: str, patience: float) -> float:
-        """Ping the next node from a node until a ping is answered; return the time of that, in monotonic seconds.
+        """Ping the node that follows `node` in the mesh (after the last: the first) until a ping is answered.
 
-        LabError if the node's overlay interface is not there within `patience` seconds; pings have no time limit.
+        Return when the ping was answered, in monotonic seconds. Raises LabError if the overlay interface of `node` is
+        missing for `patience` seconds. The pings go on without a limit until one is answered, or the caller cancels.
         """
         names = list(self.address)
         other = names[(names.index(node) + 1) % len(names)]
@@ -223,7 +230,7 @@ class RunningDeployment:
         await together(*(self._steps.command(Command(node, forget)) for node in nodes))
 
     async def stop_control(self) -> None:
-        """Kill the daemons of the VPN's control service on all nodes; WorkloadFailed if the VPN has none."""
+        """Kill the daemons of the VPN's control service on all nodes. Raises WorkloadFailed if the VPN has none."""
         self.require_control()
         await self._supervisor.kill(lambda daemon: daemon.control)
 

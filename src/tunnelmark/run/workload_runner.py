@@ -59,8 +59,9 @@ class WorkloadRunner:
     async def drive(self) -> None:
         """Start all clients, carry out the events meanwhile, and wait until the main client ends.
 
-        If all servers that should end by themselves have ended, the client is stopped 2 s later: what all of them
-        printed then says why. Raises WorkloadFailed if the client does not end within `Traffic.timeout` seconds.
+        Servers and further clients that are not `long_running` end by themselves. If all of them have ended, the main
+        client is stopped 2 s later. That is not an error here: the programs' outputs say why they ended. Raises
+        WorkloadFailed if the main client does not end within `Traffic.timeout` seconds.
         """
         client, extra = self._traffic.client, self._traffic.extra_clients
         process, *others = await asyncio.gather(*(self._start(one) for one in (client, *extra)))
@@ -94,7 +95,10 @@ class WorkloadRunner:
         return found
 
     def outputs(self) -> dict[str, str]:
-        """Return by name what each program printed, and the files of events (EVENTS) and paths (PATH_LOOKS), if any."""
+        """Return what each program printed to standard output, by the program's name.
+
+        If the trial wrote a file of events or of paths, its text is there as well, under the key EVENTS or PATH_LOOKS.
+        """
         programs = (*self._traffic.servers, *self._traffic.extra_clients, self._traffic.client)
         printed = {one.name: self._file(one).read_text(errors="replace") for one in programs}
         for name, file in ((EVENTS, EVENTS), (PATH_LOOKS, traffic_path.FILE)):
@@ -109,10 +113,11 @@ class WorkloadRunner:
         return f"the client ended with code {code}{': ' + said[-500:] if said else ''}"
 
     async def finish(self) -> None:
-        """End all other programs: long-running ones are stopped, the last one first; the others must end by themselves.
+        """End all programs other than the main client: first stop the long-running ones, from the last started on.
 
-        A long-running program may first end by itself within its `grace`. What a server still does then, such as
-        judging a picture, is not part of the traffic. Raises WorkloadFailed if a program does not end.
+        A long-running program has its `grace` to end by itself, and then gets SIGTERM. It may work on after SIGTERM for
+        `ready_timeout` seconds, such as to judge a picture: that is not part of the traffic. Raises WorkloadFailed if a
+        program that is not long-running does not end by itself within its `ready_timeout`.
         """
         for one in reversed(self._servers):
             if one.program.long_running:

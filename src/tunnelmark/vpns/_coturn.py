@@ -35,7 +35,7 @@ class TurnUser:
 
 
 def endpoints(host: MeshNode) -> tuple[str, str]:
-    """Return both addresses of the server on that node, such as `10.50.0.1:3478`."""
+    """Return the server's address on that node with the port PORT, such as `10.50.0.1:3478`, and with SECOND."""
     return host.endpoint(PORT), host.endpoint(SECOND)
 
 

@@ -54,7 +54,10 @@ def public(key: X25519PrivateKey) -> str:
 
 
 def config(mesh: Mesh, host: MeshNode, keys: dict[str, X25519PrivateKey]) -> str:
-    """Return a node's configuration for `wg setconf` (see wg(8), "CONFIGURATION FILE FORMAT")."""
+    """Return a node's configuration for `wg setconf` (see wg(8), "CONFIGURATION FILE FORMAT").
+
+    `keys`: the private key of each node of the mesh, by node name.
+    """
     text = f"[Interface]\nPrivateKey = {secret(keys[host.name])}\nListenPort = {host.port(PORT)}\n"
     for peer in mesh.others(host):
         allowed = ", ".join([f"{peer.overlay.ip}/32", *map(str, peer.behind)])

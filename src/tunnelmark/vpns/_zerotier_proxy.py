@@ -1,8 +1,9 @@
-"""Runs ZeroTier's own TCP proxy, for nodes whose UDP packets are blocked, with a root that works with it in a lab.
+"""Runs ZeroTier's own TCP proxy, for nodes whose UDP packets are blocked, on the node of ZeroTier's root.
 
-A ZeroTier daemon uses its proxy only for global addresses (InetAddress::ipScope), but the addresses of a lab are
-private. So the root gets a second address from a prefix that is not routed. It is on the interface of the root's own
-node, where the proxy runs. The other nodes translate it into the root's underlay address.
+The root is the node at which all others first meet (the moon). A ZeroTier daemon uses the proxy only for global
+addresses (InetAddress::ipScope), but the addresses of a lab are private. So the root's underlay interface gets a second
+address, from a prefix that is not routed. Nodes that may send UDP as well translate this address into the root's
+underlay address.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class MeshNode:
     behind: tuple[IPv4Network, ...] = ()
 
     def interface(self, name: str) -> str:
-        """Return the interface name of this instance: `wg0` for instance 0, `wg1` for instance 1."""
+        """Return this instance's interface name. `name` is that of instance 0: from `wg0`, instance 1 gets `wg1`."""
         return name.removesuffix("0") + str(self.instance) if self.instance else name
 
     def port(self, number: int) -> int:
@@ -65,7 +65,11 @@ class MeshNode:
         return str(self.dir / name)
 
     def file(self, name: str, content: str = "", *, from_staging: str = "", mode: int = 0o600) -> File:
-        """Return a file in the node's folder. Its content is `content`, or a copy of a file in the staging folder."""
+        """Return a file in the node's folder: with the text `content`, or as a copy of the file `from_staging`.
+
+        `from_staging`: the path of a file in the staging folder, where the commands of `Deployment.staging` made it.
+        `mode`: the permissions of the file.
+        """
         return File(self.name, self.dir / name, content, from_staging, mode)
 
     def command(self, *argv: str, timeout: float = 20.0) -> Command:
@@ -73,7 +77,11 @@ class MeshNode:
         return Command(self.name, argv, timeout=timeout)
 
     def succeeds(self, *argv: str) -> CommandSucceeds:
-        """Return a command on this node that is repeated until it ends with exit code 0."""
+        """Return the condition that the command `argv`, which is repeated on this node, ends with exit code 0.
+
+        The command must change nothing. As a step, the condition has 20 s when a deployment starts; in
+        `Deployment.converged` it has the study's `ready_timeout`.
+        """
         return CommandSucceeds(self.name, argv)
 
     def daemon(
@@ -115,7 +123,7 @@ class Mesh:
 
     @property
     def relay(self) -> MeshNode:
-        """The node that runs the relay: the second of three or more; the hub if there are two, or with `hub_relays`."""
+        """The node that runs the relay: the second node; the hub if there are only two nodes, or with `hub_relays`."""
         return self.hosts[1] if len(self.hosts) > 2 and not self.hub_relays else self.hub
 
     def overlays(self, interface: str, *, own_addresses: bool = False) -> dict[str, Overlay]:
@@ -295,7 +303,10 @@ class Driver(Generic[OptionsT]):
         return replace(build, programs=(*build.programs, *further)) if further else build
 
     def part(self, options: Options) -> Requirement:
-        """Return what must be installed for these options. For one of `builds`, exactly that version is required."""
+        """Return what must be installed for these options.
+
+        If the options select one of `builds`, that version alone will do. Of the default build, any version will do.
+        """
         build, chosen = self.build(options), _chosen(options)
         named = chosen in self.builds
         return Requirement(

@@ -107,7 +107,9 @@ def rows(
 ) -> tuple[MatrixRow, ...]:
     """Return a row for every VPN: first those with a driver, then those without one.
 
-    `measured` has the measured cells by arm; the cells of the arm with the VPN's name are added to the VPN's row.
+    `files`: the files of facts, by VPN name. `measured`: the measured cells, by arm and then by criterion key. A VPN's
+    row has the cells of its file and the measured cells of the arm with its name; if both have a cell, the row has the
+    measured one.
     """
     found = []
     for name in [*drivers, *(name for name in sorted(files) if name not in drivers)]:

@@ -61,11 +61,11 @@ def _join(spoke: MeshNode) -> Command:
 
 
 def deploy(mesh: Mesh, options: Options) -> Deployment:
-    """Return the deployment: the server starts, all spokes redeem their invitations, and then learn of their peers one
-    after the other.
+    """Return the deployment: the server starts, all spokes redeem their invitations, and learn of their peers in turn.
 
-    If two learned of each other at the same moment, both would begin a handshake, and WireGuard repeats it after 5 s.
-    wireguard-go is started here, and not by innernet, so that it ends and is restarted like any daemon.
+    If two spokes learned of each other at the same moment, both would begin a handshake. Each would discard the other's
+    handshake, and WireGuard repeats it only after 5 s. A step of its own starts wireguard-go, and not innernet, so that
+    wireguard-go ends and is restarted like any daemon.
     """
     hub = mesh.hub
     go = tuple(host.daemon("wireguard-go", "wireguard-go", "-f", NETWORK, ready=SOCKET) for host in mesh.hosts)

@@ -13,10 +13,11 @@ PORT = 9651
 
 
 class MyceliumOptions(Options):
-    """`transport` carries the peerings; a peer's address begins with it.
+    """`transport`: the protocol of the connections between peers; a peer's address begins with it, as in `tcp://`.
 
     With `quic`, version 0.7.10 sends packets as QUIC datagrams. On a path with an MTU of 1500 bytes these cannot hold
-    packets of Mycelium's own MTU of 1400 bytes: pings of that size and all TCP fail. So no named variant uses it.
+    packets of Mycelium's own MTU of 1400 bytes: pings of that size and all TCP fail. So the driver has no arm with
+    `quic` among its `variants`.
     """
 
     transport: Literal["tcp", "quic"] = "tcp"

@@ -1,7 +1,8 @@
 """NetBird with servers of its own: management and signal on the hub; its relay, STUN and TURN on the relay's node.
 
-Clients reach all but STUN and TURN at port 443 with TLS, behind Caddy, as in the makers'
-getting-started-with-zitadel.sh. nginx does not work here (docs/findings/netbird-behind-nginx.md).
+Clients reach management, signal and NetBird's relay through Caddy, a proxy that listens on port 443 with TLS, as in the
+makers' getting-started-with-zitadel.sh. They reach STUN and TURN directly. With nginx in place of Caddy, NetBird takes
+30 s longer to start (docs/findings/netbird-behind-nginx.md).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ PORT = 1194
 
 
 class OpenVpnOptions(Options):
-    """`cipher` encrypts the data (as shipped, AES-256-GCM comes first); `proto` is the protocol that carries them."""
+    """`cipher` encrypts the data: by default AES-256-GCM, the first choice of OpenVPN. `proto` carries the data."""
 
     cipher: Literal["AES-256-GCM", "CHACHA20-POLY1305"] = "AES-256-GCM"
     proto: Literal["udp", "tcp"] = "udp"

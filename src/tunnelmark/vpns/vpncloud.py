@@ -64,11 +64,11 @@ def _daemon(host: MeshNode) -> Daemon:
 
 
 def deploy(mesh: Mesh, options: VpnCloudOptions) -> Deployment:
-    """Return the deployment: every node names every other node, and the hub starts first.
+    """Return the deployment: the hub starts first, and each node's configuration has all other nodes as its peers.
 
-    If all named one node only, that node would introduce them to each other. But if two nodes join it at the same
-    moment, they would hear of each other only with its next message to its peers, after 90 s. And a restarted node
-    would be missed only after 300 s, unless it dials others itself.
+    A configuration could have one node only, which introduces all others to each other. But two nodes that join at the
+    same moment would hear of each other only by that node's next message to its peers, 90 s later. And the others
+    would miss a restarted node only after 300 s, if that node did not dial them itself.
     """
     password = secrets.token_urlsafe(24)
     return Deployment(

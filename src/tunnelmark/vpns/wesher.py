@@ -31,10 +31,10 @@ def _daemon(mesh: Mesh, host: MeshNode) -> Daemon:
 def deploy(mesh: Mesh, options: Options) -> Deployment:
     """Return the deployment: wireguard-go starts first, and then each node, which joins all earlier ones.
 
-    Without wireguard-go, wesher would ask the kernel for WireGuard.
-    A node that joins the hub only would hear of the others by gossip. It would sometimes hear
-    of nodes that join at the same moment only a minute later (memberlist's push and pull). At the end the
-    spokes wait until they know all peers: a handshake that comes too early is lost, and is repeated after 5 s.
+    Without wireguard-go, wesher would ask the kernel for WireGuard. A node that joined only the hub would hear of the
+    other nodes by gossip: sometimes only a minute later, if they joined at the same moment (memberlist's push and
+    pull). At the end each spoke waits until it knows all its peers. A handshake with a spoke that does not know the
+    sender yet is lost, and WireGuard repeats it only after 5 s.
     """
     key = f"export WESHER_CLUSTER_KEY={b64encode(secrets.token_bytes(32)).decode()}\n"
     go = tuple(host.daemon("wireguard-go", "wireguard-go", "-f", INTERFACE, ready=SOCKET) for host in mesh.hosts)
