@@ -17,10 +17,11 @@ from tunnelmark.workloads.base import ENDINGS
 class Happened:
     """An event that took place, from `begun` to `ended` (seconds of CLOCK_MONOTONIC), and its effect on the probes.
 
-    `gap`: the longest time without a packet in either direction, in seconds.
-    `back`: seconds from the event's begin to the end of that gap; 0 if the gap is at most `NOTABLE` intervals.
-    `lost`: probes that were lost in its gaps, in both directions together.
-    `until`: when that gap ended (CLOCK_MONOTONIC). For `back` and `until` the direction that was back last counts.
+    `gap`: the longest time without a packet that the event caused in either direction, in seconds.
+    `back`: seconds from the event's begin until the longest gap of each direction had ended; gaps of at most `NOTABLE`
+    intervals between probes do not count, and `back` is 0 if neither gap counts.
+    `lost`: probes that were lost in all gaps of the event, in both directions together.
+    `until`: the moment at which `back` ends, in seconds of CLOCK_MONOTONIC; 0 if `back` is 0.
     """
 
     kind: str
@@ -52,9 +53,11 @@ class Accounts:
 
 
 def events(lines: Iterable[Mapping[str, Any]]) -> list[Happened]:
-    """Return the faults that took place, in the order of their begin; a fault lasts until its ending event has ended.
+    """Return the faults that took place, in the order of their begin.
 
-    Raises WorkloadFailed if a fault did not end, and OutputUnreadable if there was no event at all.
+    `lines`: the lines of the file of events that are events (see `_stream.happened`). A fault that another event ends,
+    such as `link-up`, lasts until that event is over. Raises WorkloadFailed if a fault did not end, and
+    OutputUnreadable if there was no event at all.
     """
     found: list[tuple[Happened, str | None]] = []  # each with its ending event, if it had one
     for line in sorted(lines, key=lambda line: float(line["begun"])):
@@ -88,11 +91,12 @@ def _endless(kind: str, node: str, begun: float, before: Sequence[tuple[Happened
 
 
 def account(ways: Sequence[StreamWay], happened: Sequence[Happened], recover: float) -> Accounts:
-    """Assign each gap of both directions to the event during which it began, or up to `recover` seconds after it.
+    """Assign each gap of both directions to an event, or to none; the effects are also written into `happened`.
 
-    The result is also written into `happened`. A gap with fewer than `NOTABLE` missing probes must begin within `NEAR`
-    seconds after the event; later it counts as loss or as a delay. Raises WorkloadFailed if the path was dead at the
-    end.
+    A gap belongs to an event if it begins during the event or at most `recover` seconds after the event's end; if it
+    could belong to several events, to the last of them. A gap with fewer than `NOTABLE` missing probes must begin at
+    most `NEAR` seconds after that end. Missing probes of a gap without an event count in `Accounts.lost`. Raises
+    WorkloadFailed if the path was dead at the end of the stream.
     """
     accounts = Accounts(list(happened))
     for way in ways:

@@ -83,10 +83,10 @@ class Report(_Said, Generic[SpanT, EndT]):
 
 
 def silence(duration: float) -> float:
-    """Return the time in seconds without data after which a server ends a test of `duration` seconds with an error.
+    """Return how many seconds a server waits for data, in a test of `duration` seconds, before it ends with an error.
 
-    It is longer than any silence within the test: if a link is cut for some seconds, that is a result, not an error.
-    A stream that never opened still ends within the trial's timeout, with iperf3's own error.
+    The time is longer than the test, because a link that is cut for some seconds is a result and not an error. And it
+    is shorter than the trial's timeout, so that iperf3 itself reports a stream that never opened.
     """
     return min(duration + _OVERDUE_S, _LONGEST_S)
 
@@ -101,7 +101,11 @@ def pair(
     port: int = PORT,
     suffix: str = "",
 ) -> tuple[Program, Program]:
-    """Return an iperf3 server on the target, for one test, and a client on the source that sends to `address`."""
+    """Return an iperf3 server on the target, for one test, and a client on the source that sends to `address`.
+
+    `options`: further arguments of the client. `suffix`: the end of both programs' names, so that the pairs of a trial
+    have different names.
+    """
     server = Program(
         name=SERVER + suffix,
         node=target,
@@ -157,7 +161,10 @@ def raise_if_failed(outputs: Mapping[str, str]) -> None:
 
 
 def read(outputs: Mapping[str, str], name: str, report: type[ReportT]) -> ReportT:
-    """Return the JSON that the program `name` printed, parsed as `report`. OutputUnreadable if it has another form."""
+    """Return the JSON that the program `name` printed, parsed as `report`.
+
+    Raises OutputUnreadable if the program printed nothing, or something of another form.
+    """
     text = outputs.get(name, "")
     if not text.strip():
         raise OutputUnreadable(f"iperf3's {name} printed nothing", hint="see its stderr in the raw output")

@@ -2,8 +2,8 @@
 
 It relies on these facts about nginx 1.22. Before it reads its configuration it opens the log file that it was built
 with, unless `-e` names another. Its workers open `/dev/stdout` themselves, so the log appears in the program's output.
-A worker that is asked to end first writes what it has buffered. HTTP/2 is a parameter of `listen` up to version 1.25;
-later versions still accept it.
+When a worker is asked to end, it writes its buffered log lines before it ends. HTTP/2 is a parameter of `listen` up to
+version 1.25; later versions still accept it.
 """
 
 from __future__ import annotations
@@ -120,7 +120,8 @@ def server(
 def certificate(node: str, address: IPv4Address | IPv6Address, folder: PurePosixPath) -> tuple[Tls, Command]:
     """Return the paths of a self-signed certificate for `address`, and the command that makes it.
 
-    It takes some milliseconds (ECDSA with P-256). So every trial makes its own, and clients can verify its address.
+    A workload runs the command on `node` in its set-up. It makes the certificate and its key in `folder` within some
+    milliseconds (ECDSA with P-256), so each trial has a certificate for its own addresses, and clients can verify it.
     """
     made = Tls(folder / "tls.crt", folder / "tls.key")
     argv = (

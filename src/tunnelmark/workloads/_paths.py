@@ -35,7 +35,7 @@ METRICS = (
 
 
 def read(text: str, begun: float, ended: float) -> list[Sample]:
-    """Return the samples from the collector's JSON `text`.
+    """Return the samples of METRICS, from the JSON `text` of the collector; none if `text` is "".
 
     The event lasted from `begun` to `ended` (seconds of CLOCK_MONOTONIC).
     """
@@ -62,6 +62,9 @@ def relayed(text: str, spans: Sequence[tuple[float, float]]) -> list[float | Non
 
 
 def changes(shares: Sequence[float | None]) -> int:
-    """Return how often the path changed: from mostly direct (under 50 %) to mostly through a third node, or back."""
+    """Return how often the path changed: from mostly direct (under 50 %) to mostly through a third node, or back.
+
+    `shares`: the relayed shares in %, in the order of time. A share of None is left out.
+    """
     ways = [share >= 50 for share in shares if share is not None]
     return sum(one != other for one, other in pairwise(ways))

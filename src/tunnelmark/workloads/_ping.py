@@ -33,8 +33,9 @@ class Probes:
 def read(text: str, duration: float) -> Probes:
     """Read the output of a ping with `-D` that ended after `duration` seconds without waiting for the last answers.
 
-    A probe sent so late that the slowest answer would not have come in time does not count as lost. Raises
-    OutputUnreadable if the output is not ping's, or not complete.
+    A probe without an answer counts as lost if even the slowest answer would have come before ping ended. A probe that
+    was sent later counts neither as answered nor as lost. Raises OutputUnreadable if the output is not ping's, or not
+    complete.
     """
     summary = _SUMMARY.search(text)
     if summary is None or not int(summary[1]):

@@ -35,7 +35,7 @@ class Line(BaseModel):
 
 
 class ProbeTrial(Line):
-    """One trial at one rate; `offered` is in datagrams a second, `seconds` is the trial's length."""
+    """One test of one rate within a trial; `offered`: datagrams sent a second, `seconds`: the length of the test."""
 
     size: int  # bytes of payload
     offered: float

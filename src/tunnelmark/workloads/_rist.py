@@ -1,10 +1,11 @@
 """Reads the statistics of the RIST tools for the workload `video`.
 
 It relies on these facts about librist 0.2.7, each seen in captures compared with its log
-(`tests/contract/crosschecks/video.py`): the tools print one line of JSON for each interval, which counts that interval
-only; an incomplete last interval is never printed; the first packet of a stream is not counted; `received` includes the
-recovered packets; `missing` counts each packet once that had not come when its successor came; the sender's `sent`
-includes its reports; after a second or more without an answer the sender sends nothing until it gets one.
+(`tests/contract/crosschecks/video.py`). The tools print one line of JSON for each interval, which counts that interval
+only. They never print an incomplete last interval. The receiver does not count the first packet of a stream. Its
+`received` includes the recovered packets. Its `missing` counts a packet if the next packet comes first, and counts each
+packet only once. The sender's `sent` includes the sender's reports. If the sender gets no answer for a second or more,
+it sends nothing until an answer comes.
 """
 
 from __future__ import annotations

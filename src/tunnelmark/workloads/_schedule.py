@@ -32,9 +32,10 @@ class Scheduled:
     outage: float
 
     def events(self, node: str, begun: float) -> tuple[Event, ...]:
-        """Return the events that begin and end the fault on the node `node`; the window begins at `begun` (seconds).
+        """Return the events that begin and end the fault on the node `node`.
 
-        The ending event makes sure that the next fault finds the mesh as it was.
+        `begun`: when the window begins, in seconds after the client's start. The ending event undoes the fault, so that
+        the next fault finds the mesh as it was before.
         """
         at = begun + self.at
         if self.event == "change-address":
@@ -54,9 +55,10 @@ def draw(
 ) -> tuple[Scheduled, ...]:
     """Return random faults (a Poisson process), on average `every` seconds apart.
 
-    From the begin of each fault, at least `outage` and `recover` seconds pass before the next one, and before
-    `duration` is over. Each kind comes once, in random order, before any comes again. Only Random.random() is used,
-    because Python promises that a seed gives the same numbers in every version.
+    From the begin of each fault, at least `outage` plus `recover` seconds pass until the next fault begins, and until
+    `duration` seconds are over. Each of `kinds` comes once, in random order, before any comes again. The node of each
+    fault is drawn from `nodes`, with equal chances. Only Random.random() is used, because Python promises that a seed
+    gives the same numbers in every version.
     """
     source = random.Random(seed)  # noqa: S311 (a draw that can be repeated)
     least = outage + recover
@@ -73,9 +75,9 @@ def draw(
 
 
 def kind_of(first: str, last: str | None) -> str | None:
-    """Return the fault that begins with the event `first` and ends with `last` (None if nothing ended it).
+    """Return the fault that the event `first` begins and the event `last` ends, or None if the two make no fault.
 
-    None if the fault needs an ending and had none, or if the two do not belong together.
+    `last` is None if no event ended the fault. Then the result is None if `first` needs an event that ends it.
     """
     if last is not None:
         return _OF_PAIR.get((first, last))

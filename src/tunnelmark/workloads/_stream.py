@@ -83,9 +83,10 @@ class StreamReport(BaseModel):
 class Silence:
     """The time between two successive arrivals, from `begun` to `ended`; all times are in seconds.
 
-    `length`: by how much that time is longer than the time between the two sends. If probes are missing, the latter is
-    taken as one interval. Otherwise it is the sender's own figure, so that a late sender does not count as a gap.
-    `missing`: how many probes were skipped: they are numbered below the second arrival, and above all that came before.
+    `length`: the time between the arrivals less the time between the two sends. If the second probe has the next number
+    after all that came before, the sender's own times of the sends count, so that a late sender does not make a gap.
+    Otherwise the sends count as one interval apart.
+    `missing`: how many probes were skipped: those with numbers below the second probe's and above all that came before.
     `first`: the lowest number of a skipped probe. No probe is missing in two silences, however late others arrive.
     """
 
@@ -116,14 +117,15 @@ class StreamWay:
 
     @property
     def tail(self) -> float:
-        """For how many seconds at the end of the stream probes were sent of which none arrived."""
+        """The length in seconds of the stream's end from which no probe arrived; 0 if the last probe arrived."""
         return (self.sent - 1 - max(number for number, _, _ in self.arrivals)) * self.interval
 
     def dead(self, gap: float = inf) -> bool:
-        """Return whether the path was dead at the end: no probe of the last NEAR seconds arrived, or of the last `gap`
-        seconds if that is less.
+        """Return whether the path was dead at the end: whether no probe arrived of more than the last NEAR seconds.
 
-        `gap`: the longest gap before, in seconds. At least `_DEAD` intervals must have passed without an arrival.
+        `gap`: the longest gap in seconds that the caller found earlier. A `gap` below NEAR takes the place of NEAR:
+        then the silence at the end is the longest gap, and its length is not known. In any case more than ten probes
+        must have been lost at the end.
         """
         return self.tail > max(_DEAD * self.interval, min(NEAR, gap))
 
@@ -148,7 +150,10 @@ def read(outputs: Mapping[str, str]) -> tuple[tuple[StreamWay, StreamWay], float
 
 
 def happened(outputs: Mapping[str, str]) -> list[Mapping[str, object]]:
-    """Return the events file's lines: the deployment's start, then each event. OutputUnreadable if there are none."""
+    """Return the lines of the file of events: the deployment's start, then each event.
+
+    Raises OutputUnreadable if the file is missing or empty.
+    """
     lines = [json.loads(line) for line in outputs.get(EVENTS, "").splitlines()]
     if not lines:
         raise OutputUnreadable(

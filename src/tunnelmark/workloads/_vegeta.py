@@ -1,12 +1,12 @@
 """Runs vegeta in open loop, and computes each request's latency from its intended send time; for workloads over HTTP.
 
 It relies on these facts about vegeta 12.13. Request n is due n intervals after the first, whether or not earlier ones
-were answered. vegeta adds a worker when all are busy, so no request waits for an earlier answer. A result holds when
-the request was taken up, and the time from then to the last byte of the answer. So the printed latency does not include
-vegeta's own lateness, which is added here. With `-lazy` vegeta sends as many requests as there are targets, late or
-not; with `-duration` it leaves out those that are late at the end. At the end of its targets it prints a few results
-without a URL. With `-max-body 0` it reads bodies to their end and discards them; an answer that is cut short is still
-an error.
+were answered. vegeta adds a worker when all are busy, so no request waits for an earlier answer. vegeta prints when a
+worker began with a request, and the latency from then to the last byte of the answer. A worker may begin late; the
+printed latency does not include that lateness, so it is added here. With `-lazy` vegeta sends one request for each
+target, even if it is late. With `-duration` it would leave out the requests that are late at the end. At the end of its
+targets it prints a few results without a URL. With `-max-body 0` it reads bodies to their end and discards them; an
+answer that is cut short is still an error.
 """
 
 from __future__ import annotations
@@ -124,7 +124,11 @@ def client(
     roots: PurePath | None = None,
     headers: Sequence[str] = (),
 ) -> tuple[File, Command, Program]:
-    """Return the client on the source that requests `urls` in turn: a file, the step to repeat it, and the program."""
+    """Return the client on the source, which requests `urls` in turn: a file, a step of the set-up, and the program.
+
+    The file has `urls`, and the step repeats them for all requests (see `repeated`). `roots`: a file on the source
+    with the certificates that the client trusts; None: the system's. `headers`: such as "Accept: text/html".
+    """
     folder = ends.folder / "vegeta"
     file, step = repeated(ends.source, folder, [f"GET {url}" for url in urls], attack.requests)
     argv = (
@@ -164,11 +168,11 @@ def targets(folder: PurePosixPath) -> PurePosixPath:
 
 
 def read(outputs: Mapping[str, str], attack: Attack) -> tuple[Answer, ...]:
-    """Return all requests in the order of sending, including those of the warm-up.
+    """Return the answers to all requests, in the order of sending, including those of the warm-up.
 
-    vegeta does not print when its schedule began, and its first request may be as late as any other. So the schedule is
-    taken to have begun at the latest moment at which no request was sent before its time. Raises WorkloadFailed if at
-    least half of the measured requests failed, and OutputUnreadable if results are missing.
+    vegeta does not print when its schedule began, and its first request may be as late as any other. So the schedule
+    is laid such that no request was sent before its time, and the most punctual one exactly at its time. Raises
+    WorkloadFailed if at least half of the measured requests failed, and OutputUnreadable if results are missing.
     """
     results = [result for result in _results(outputs.get(CLIENT, "")) if result.url or result.error != _AT_END]
     results.sort(key=lambda result: result.seq)
@@ -195,7 +199,11 @@ def read(outputs: Mapping[str, str], attack: Attack) -> tuple[Answer, ...]:
 
 
 def starved(answers: Sequence[Answer], attack: Attack) -> str:
-    """Return a sentence if vegeta itself was late (see LATE_MS), else "". Its lateness is part of the latencies."""
+    """Return a sentence for `Reading.starved` if vegeta sent the requests of `answers` too late, else "".
+
+    Too late is a 99th percentile of vegeta's lateness above LATE_MS, or above half an interval if that is longer. The
+    latencies then say more about vegeta than about the path, because they include its lateness.
+    """
     bound = max(LATE_MS, 1e3 * attack.interval / 2)
     if (late := late_p99(answers)) <= bound:
         return ""

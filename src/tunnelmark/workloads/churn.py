@@ -64,8 +64,9 @@ class ChurnOptions(Options):
 
     `every`: the average time between drawn events.
     `node`: where drawn events happen; `both` draws one of the two ends for each event.
-    `outage`: how long a node or its link is down or cut off, or the node has another address (0 for drawn restarts).
-    `recover`: the shortest time without an event after each outage.
+    `outage`: how long a node or its link is down or cut off, or the node has another address. Restarts of daemons and
+    `nat-rebinding` are over at once, and ignore this option.
+    `recover`: the shortest time without an event after the end of each event.
     `seed`: the same seed draws the same events.
     `rate`: probes a second in each direction.
     """

@@ -26,8 +26,9 @@ _FEELS: dict[str, Feels] = {"p50": "delay", "p90": "delay", "p99": "tail", "p99_
 
 
 class HttpOptions(Options):
-    """The client sends `rate` requests a second for `duration`; its first `warmup`, for connecting, is not measured.
+    """The client sends `rate` requests a second for `duration`.
 
+    `warmup`: the first part of `duration`, in which the client opens its connections; its requests are not measured.
     `short` and `long`: the sizes of the answers' bodies. `share`: the share of requests for long ones, evenly spread.
     Without `keepalive` each request has its own connection (and its own TLS handshake, with `tls`).
     """

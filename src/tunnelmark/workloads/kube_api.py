@@ -1,9 +1,10 @@
 """The workload `kube-api`: lists pods at a fixed rate, from a real Kubernetes API server with etcd.
 
-Response times count from the intended send time. The workload relies on these facts about kube-apiserver 1.36: with
-AlwaysAllow no client is anonymous, so even /readyz requires a token; it ends within 2 s of SIGTERM when no client is
-connected; a list is sent in chunks, without its length; a list above 128 KiB is compressed if the client accepts that,
-so here the client does not. etcd 3.4 allocates 64 MB for its log at once.
+Response times count from the intended send time. The workload relies on these facts about kube-apiserver 1.36. With
+AlwaysAllow no client is anonymous, so even /readyz requires a token. The server ends within 2 s of SIGTERM when no
+client is connected. It sends a list in chunks, without the list's length. It compresses a list above 128 KiB for a
+client that accepts compression; the client here does not accept it. etcd 3.4 allocates 64 MB for its log when it
+starts, here in the machine's memory.
 """
 
 from __future__ import annotations
@@ -76,10 +77,11 @@ _SAID = r"^(\d+) pods, their list has (\d+) bytes$"
 
 
 class KubeApiOptions(Options):
-    """`requests` listings of `pods` pods are measured, at `rate` a second; those of `warmup` come before them.
+    """`requests` listings of `pods` pods are measured, at `rate` a second.
 
-    The published study made 5000 requests at 10 a second; the default is shorter. With `http2` the client speaks HTTP/2
-    as kubectl does. Without it, it speaks HTTP/1.1 as the study's tool (hey) did.
+    Before them, the client sends listings at the same rate for the time `warmup`; these are not measured. With `http2`
+    the client speaks HTTP/2, as kubectl does, else HTTP/1.1, as the tool (hey) of Kjorveziroski et al. 2024 did. They
+    made 5000 requests at 10 a second; the default is shorter.
     """
 
     requests: Annotated[int, Field(ge=10, le=20_000)] = 50

@@ -1,8 +1,8 @@
 """The workload `ping`: round-trip times of ICMP echo, measured by iputils' ping.
 
-It relies on these facts about iputils 20221126: below 10 ms between probes ping spins on one core, which the VPN
-needs, so that is allowed only with `spin`; from 10 ms on ping sleeps, and the kernel's tick makes 10 ms into 12 to
-16 ms; -w takes whole seconds; times are printed with three digits, so below 1 ms the last one is 1 us.
+It relies on these facts about iputils 20221126. If the interval between probes is below 10 ms, ping spins on one core,
+which the VPN needs; so such an interval requires `spin`. From 10 ms on ping sleeps, and the kernel's tick makes 10 ms
+into 12 to 16 ms. Its option -w takes whole seconds. It prints times with three digits: below 1 ms, to 1 us.
 """
 
 from __future__ import annotations

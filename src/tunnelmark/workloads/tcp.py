@@ -24,11 +24,11 @@ from tunnelmark.workloads.base import Endpoints, Reading, Traffic, Workload, che
 class TcpOptions(Options):
     """`warmup` is the part of `duration` that is not measured: TCP's slow start.
 
-    If one of the two is not set, it is as long as the link requires (`plan.lengths`), and at least its default.
+    If `duration` or `warmup` is not set, it is as long as the link requires (`plan.lengths`), and at least its default.
     `flows`: `forward` (from the first to the last node), `back` (the other direction), `both` (at the same time), or
     `ring` (every node to the next one and back, all at the same time).
     `streams`: the number of connections of each flow.
-    `congestion_control`: that of these connections; connections of a VPN itself keep CUBIC.
+    `congestion_control`: the TCP congestion control of these connections; connections of a VPN itself keep CUBIC.
     """
 
     duration: Annotated[WholeSeconds, OfPath("transfer")] = Duration(2)
@@ -108,9 +108,9 @@ class _Flow(NamedTuple):
         )
 
     def segments(self) -> float:
-        """Return how many segments were sent for the first time; 0 if their size is not known.
+        """Return how many segments were sent, each counted once, however often it was sent again; 0 if `mss` is 0.
 
-        All count as full, because iperf3 writes more than the window takes.
+        Every segment counts as full, because iperf3 always has more data to send than the congestion window takes.
         """
         return sum(span.bytes for step in self.sent for span in step) / self.mss if self.mss else 0.0
 

@@ -30,11 +30,13 @@ _OFFERED = 0.95  # of the asked rate: below that the sender fell short, because 
 class UdpOptions(Options):
     """The defaults are a rate that slow VPNs deliver on two cores, and datagrams that fit an inner MTU of 1280 bytes.
 
-    `rate`: UDP payload in bit/s, as iperf3 counts it, or a share of the link's rate.
-    `length`: payload of a datagram in bytes; over IPv6 the headers take 48 bytes more.
-    `flood`: the sender ignores `rate` and sends as fast as it can, or at `flood_limit`, if that is set. A limit of
-    "100 %" is the rate to which a network card as fast as the link would limit the sender.
-    `fit`: the length is the MSS of iperf3's control connection: 1,178 bytes at an inner MTU of 1230, 1,398 at 1450.
+    `rate`: UDP payload in bit/s, without headers, or a share of the link's rate.
+    `length`: payload of a datagram in bytes. The headers of IPv6 and UDP add 48 bytes to that.
+    `flood`: the sender ignores `rate` and sends as fast as it can.
+    `flood_limit`: the highest rate of a flood. "100 %" limits the sender to the link's rate, as a network card of that
+    rate would.
+    `fit`: the payload of a datagram is the MSS of iperf3's control connection, and `length` is ignored. That MSS is
+    1,178 bytes at an inner MTU of 1230, and 1,398 at 1450.
     """
 
     rate: OfLink = Rate(100_000_000)

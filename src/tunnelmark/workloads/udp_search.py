@@ -1,7 +1,7 @@
 """The workload `udp-search`: the highest UDP rate from source to target whose loss stays within a bound.
 
 It searches for each datagram size and each bound. RFC 2544's throughput is the highest rate without any loss; RFC 8219
-and common practice add bounds such as 0.1 %. `tunnelmark-probe` searches, and reports only rates that a longer trial at
+and common practice add bounds such as 0.1 %. `tunnelmark-probe` searches, and reports only rates that a longer test at
 the same rate has confirmed.
 """
 
@@ -30,9 +30,9 @@ _GRACE_S = 30.0
 class UdpSearchOptions(Options):
     """`sizes` are payloads in bytes; `full` is the largest payload that fits one packet.
 
-    `loss`: the bounds on the share of lost datagrams. `trial` is how long each rate is tried. `confirm` is how long the
-    trial of the reported rate takes. The search at a size ends when the lowest rate that fails is at most `resolution`
-    (a share) above the highest rate that passes.
+    `loss`: the bounds on the share of lost datagrams. `trial`: how long the search tests each rate. `confirm`: how long
+    the last test takes, which must confirm the rate before it is reported. `resolution`: the search ends when it has
+    found a rate that passes and a rate that fails, which is higher by at most this share.
     """
 
     sizes: Annotated[

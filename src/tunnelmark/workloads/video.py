@@ -1,10 +1,11 @@
 """The workload `video`: sends a clip once over RIST at a constant rate.
 
-It measures which packets came in time, and how the clip looked. It relies on these facts about ffmpeg 5.1. If a
-transport stream is copied as it is, ffmpeg sends each frame as a burst and leaves out the filling; so it is sent with
-`muxrate`, and the protocol udp paces it. The muxer's times always begin at 1.4 s; so the received stream has the clip's
-own times, and frames are compared by time, even if the first pictures were lost. The demuxer `data` passes on the bytes
-unchanged. An ffmpeg that waits for a datagram which never comes ends at the second signal.
+It measures which packets came in time, and how the clip looked. It relies on these facts about ffmpeg 5.1. When ffmpeg
+copies a transport stream, it sends each frame as a burst, and leaves out the empty packets that keep the rate constant.
+Its option `muxrate` adds empty packets, and its protocol udp spaces the datagrams evenly. Its muxer's times always
+begin at 1.4 s, so the received stream has the clip's own times, and frames are compared by time, even if the first
+pictures were lost. Its demuxer `data` passes on the bytes unchanged. While ffmpeg waits for a datagram, it does not end
+at the first signal, but at the second.
 """
 
 from __future__ import annotations
