@@ -88,7 +88,10 @@ def _without_rate(analysis: Analysis) -> list[str]:
 
 
 def effects(analysis: Analysis) -> str:
-    """Return the end of a sentence that says how the effects against direct are computed."""
+    """Return words that say how effects against direct are computed: `against direct, block by block, so not ...`.
+
+    They end a sentence that the caller begins, such as `Below each value is the effect `. They have no full stop.
+    """
     words = f"against {analysis.reference or 'direct'}, block by block, so not the ratio of the medians"
     if has_intervals(analysis):
         return f"{words}, with its 95 % interval"

@@ -1,4 +1,4 @@
-"""Says which path each VPN found between each two kinds of routers: direct, relayed or none, and after how long."""
+"""Says which path each VPN found between each two kinds of routers (direct, relayed, none), and how long that took."""
 
 from __future__ import annotations
 
@@ -36,10 +36,14 @@ _DIRECT, _SOON, _TCP = "path_direct", "path_direct_after", "path_tcp"
 class FoundPath:
     """The path that an arm found between two kinds of routers.
 
-    `outcome`: `direct` if, in every trial that found a path, traffic went directly in the end. `seconds`: how long that
-    took from the start of the VPN, as the median of the trials; None if `outcome` is not `direct`. `tcp`: whether most
-    of the traffic went over TCP. `tried`: in how many trials there was a path, as `3 of 5`; "" if in all or in none.
-    `some`: in how many of those trials traffic went directly in the end; "" if in all or in none.
+    `outcome`: `direct` if, in every trial that found a path, all traffic went directly in the end; else `both` if more
+    than 10 % of the bytes came directly (median of the trials), and `relayed` if at most 10 % did. `none`: no ping was
+    answered in any trial. `unknown`: trials failed for another reason, or there were no trials.
+    `seconds`: from the start of the VPN until all traffic went directly, the median of the trials; None if `outcome` is
+    not `direct`. `tcp`: whether most bytes went over TCP.
+    `tried`: the number of trials that found a path, as `3 of 5`; "" if all trials or none found a path.
+    `some`: of the trials that found a path, the number in which all traffic went directly in the end, as `1 of 3`; ""
+    if it did in all or in none.
     """
 
     outcome: PathFound
@@ -60,7 +64,8 @@ class FoundPath:
 class Grid:
     """The paths that each arm found in one topology with several kinds of routers.
 
-    `rows`: the kinds of routers of each row. `cells`: the path by row and arm.
+    `title`: names the topology and the profile. `arms`: the names of all arms. `rows`: for each row, its kinds of
+    routers, for `named`. `cells`: the path by row and arm; each arm has one in each row.
     """
 
     title: str
@@ -70,7 +75,7 @@ class Grid:
 
 
 def grids(analysis: Analysis) -> tuple[Grid, ...]:
-    """Return a grid for each profile, topology and workload that was tried with several kinds of routers."""
+    """Return a grid for each profile, topology and workload `traversal` that ran with several kinds of routers."""
     titles = {topology.name: topology.title for topology in analysis.results.plan.topologies}
     found: dict[tuple[str, str, str], list[Scenario]] = {}
     for setting in analysis.settings():
@@ -90,7 +95,10 @@ def grids(analysis: Analysis) -> tuple[Grid, ...]:
 
 
 def named(kinds: tuple[str, ...]) -> str:
-    """Return the name of a row of kinds: `symmetric × full-cone`; `as it is` if the topology's own kinds were kept."""
+    """Return the name of a row of a grid: `symmetric × full-cone`; `as it is` for the topology's own kinds of routers.
+
+    `kinds`: one kind if both routers are of that kind; () for the topology's own kinds.
+    """
     return " × ".join(kinds * 2 if len(kinds) == 1 else kinds) or "as it is"
 
 

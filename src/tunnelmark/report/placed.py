@@ -53,7 +53,7 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
 
 
 def single_cores(analysis: Analysis) -> tuple[str, ...]:
-    """Return a sentence for each topology whose nodes had one core each, which hides what a VPN does with several."""
+    """Return a sentence for each topology whose nodes had one core each: how a VPN uses several cores is not shown."""
     said = []
     for name, one in _placements(analysis).items():
         if one["cores_per_node"] > 1:

@@ -61,7 +61,10 @@ def _sentence(each: Split) -> str:
 def plain(found: Sequence[Seen], splits: Sequence[Split], block_seconds: float) -> dict[str, Any]:
     """Return the differences that each number of blocks can detect, and the best lengths of trials, as data for JSON.
 
-    Lengths are in seconds. `time` is the share of the time in which trials of the best length give the same interval.
+    `differences`: for each arm, setting and metric, its differences by number of blocks: ratios, or in its unit.
+    `splits`: for each metric, the fields of `Split`, in seconds: `window` is a trial's present length, `best_window`
+    the best length (None if longer is always better). `time` is the time that trials of the best length need for the
+    same interval, as a share of the time that trials of the present length need.
     """
     rows: list[Mapping[str, Any]] = [
         {

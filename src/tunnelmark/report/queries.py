@@ -1,4 +1,7 @@
-"""Reads from an analysis what reports and exports need: groups of settings, metrics, cells, ranks, values over time."""
+"""Reads from an analysis what reports and exports need: groups of settings, metrics, cells, ranks, values over time.
+
+A setting is a scenario: a profile, a topology and a workload.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ def in_grid(analysis: Analysis, setting: Scenario) -> bool:
 def groups(analysis: Analysis) -> tuple[tuple[str, tuple[Scenario, ...]], ...]:
     """Return (heading, settings) for each profile and topology; the heading is "" if there is only one such group.
 
-    Settings that a grid shows are left out.
+    Settings that a grid of `report.paths_found` shows are left out.
     """
     plan = analysis.results.plan
     profiles = {profile.name: profile.title for profile in plan.profiles}
@@ -40,7 +43,10 @@ def groups(analysis: Analysis) -> tuple[tuple[str, tuple[Scenario, ...]], ...]:
 
 
 def where(analysis: Analysis, setting: Scenario) -> str:
-    """Return a setting's profile and topology, each after a comma if the study has several: `, wifi, lan-3`, or ""."""
+    """Return a setting's profile and topology, each with a comma before it, to be put after a title: `, wifi, lan-3`.
+
+    The profile is left out if the study has only one profile, and the topology if it has only one topology.
+    """
     plan = analysis.results.plan
     profile = f", {setting.profile}" if len(plan.profiles) > 1 else ""
     return profile + (f", {setting.topology}" if len(plan.topologies) > 1 else "")
@@ -94,7 +100,7 @@ def place(analysis: Analysis, setting: Scenario, metric: MetricInfo, arm: str) -
 
 
 def twin_of(analysis: Analysis, arm: str) -> str | None:
-    """Return the name of the arm that this one repeats for an A/A test; None if it repeats none."""
+    """Return the name of the arm that `arm` repeats for an A/A test; None if `arm` does not repeat another arm."""
     return next((info.same_as for info in analysis.results.plan.arms if info.name == arm), None)
 
 
@@ -104,7 +110,10 @@ def label(analysis: Analysis, arm: str) -> str:
 
 
 def placed_tunnels(analysis: Analysis) -> str:
-    """Return sentences that name the arms that are cascades, by kind, and those on gateways; "" if there are none."""
+    """Return sentences that name the cascades in series, the nested cascades, and the arms on gateways.
+
+    "" if the study has none of these. An arm on gateways has its VPN on nodes that forward for the traffic's ends.
+    """
     kinds = {"series": "a tunnel on each link", "nested": "each tunnel inside the one before"}
     found = [
         f"{kind} ({words}): {', '.join(arms)}"

@@ -20,7 +20,11 @@ def summary(recomputed: Sequence[Recomputed]) -> str:
 
 
 def differing(recomputed: Sequence[Recomputed]) -> list[tuple[str, str, str, str, str]]:
-    """Return a row for each printed value that does not follow from the data, in the columns of `HEAD`."""
+    """Return a row of texts, in the columns of `HEAD`, for each printed value that does not follow from the data.
+
+    The texts are the cell, the place in the source, the printed value, the value that the raw data give ("" if they
+    give none), and a note on the difference.
+    """
     return [
         (
             str(each.printed.cell),
@@ -35,7 +39,11 @@ def differing(recomputed: Sequence[Recomputed]) -> list[tuple[str, str, str, str
 
 
 def as_data(values: RawValues, recomputed: Sequence[Recomputed]) -> dict[str, Any]:
-    """Return the recomputed values and the facts on the raw data, as data for JSON."""
+    """Return the recomputed values and facts on the raw data, as data for JSON.
+
+    `raw_data`: the data's name. `design`: what the source's design does not allow. `missing`: which runs lack values.
+    `retried`: which runs succeeded only when they were repeated. `printed`: an object for each printed value.
+    """
     return {
         "raw_data": values.name,
         "design": list(values.design),

@@ -39,8 +39,9 @@ class Repetition:
 
     `short` and `source` name the source: in short, and in full as a reader would search for it. `part`: a sentence on
     the part of the source that the study repeats; "" if it is the whole. `counts`: how many claims have each verdict.
-    `rows`: for one thing after the other, such as the kernel, what the source and the run state, in the columns of
-    `HEAD`. `otherwise`: the differences that no row shows, in pairs of a topic and its differences.
+    `rows`: each row has three texts, in the columns of `HEAD`: a subject such as the kernel, what the source states
+    about it, and what the run recorded. `otherwise`: the differences that no row shows, in pairs of a topic and its
+    differences.
     """
 
     short: str

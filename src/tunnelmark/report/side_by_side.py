@@ -13,10 +13,11 @@ from tunnelmark.report import formatting, queries, titles
 
 
 def render(analyses: Mapping[str, Analysis]) -> Table:
-    """Return a table with a row for each primary metric and arm, and a column for each analysis, by its heading.
+    """Return a table with a row for each primary metric and arm, and a column for each result.
 
-    A column has the median, and the effect against direct of the same column. The columns were measured one after the
-    other and not in turns, so nothing is judged across them.
+    `analyses`: the results, by the heading of their column. A cell has the median, and the effect against direct in the
+    same column. The results were measured one after the other, and not in common blocks, so they are not judged against
+    each other.
     """
     title = (
         "\nside by side: the median, and against direct in the same column; columns were measured one after the other"

@@ -37,8 +37,9 @@ _WORD = re.compile(r"\w+")
 def ask(runs: StoredRuns, sql: str) -> pa.Table:
     """Return the answer to one SQL statement that only reads, as an Arrow table.
 
-    Raises UsageError if the statement is wrong, if it would change something, or if there are several statements. The
-    error has DuckDB's own words, and the names that exist.
+    Raises UsageError if the statement is wrong, if it would change something, or if there are several statements. If
+    DuckDB refuses the statement, the error has DuckDB's message, and its hint helps further: if a view or a column is
+    unknown, by the names of those that exist.
     """
     import duckdb
 

@@ -139,9 +139,10 @@ def _cautions(analysis: Analysis) -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True)
 class OutcomeRow:
-    """The results of some settings, for a terminal: a row for each arm, a column for each primary metric.
+    """One or more tables of results for a terminal: a row for each arm, a column for each setting and primary metric.
 
-    If the terminal is narrow, the columns are split into several tables.
+    `settings`: the scenarios that are shown, such as all with one profile and topology. If the terminal is narrow, the
+    columns are split into several tables, one below the other.
     """
 
     analysis: Analysis

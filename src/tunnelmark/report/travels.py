@@ -29,10 +29,11 @@ HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class TravelTable:
-    """One metric in one setting: `rows` has a row for each arm; `said` has remarks.
+    """What the results for one metric in one setting mean on other machines.
 
-    `head`: the columns of `HEAD`, without `on another machine` if no row has it, and without `result` if it would
-    repeat `against direct`.
+    `head`: the titles of the columns: those of `HEAD`, without `on another machine` if no arm has a text there, and
+    without `result` if that column would repeat `against direct`. `rows`: for each arm, its texts in these columns.
+    `said`: sentences on ratios whose two arms are limited by different things, and on what loss does to TCP.
     """
 
     setting: Scenario
@@ -45,11 +46,11 @@ class TravelTable:
 
 
 def tables(analysis: Analysis) -> tuple[TravelTable, ...]:
-    """Return a table for each setting and primary metric for which it says more than the table of all arms.
+    """Return a table for each setting and primary metric about which it says more than the report's table of results.
 
-    A table says more if it is known what limited an arm, if an arm has a multiple of the anchor, or if the metric is a
-    delay that is compared by ratios, so that the added time is new. () if the study has no anchor and no trial was
-    watched for what limits it.
+    A table says more if it is known what limited an arm, or if an arm has a multiple of the anchor. It also says more
+    on a delay that is compared by ratios, because the table of results does not have the added time. () if the study
+    has no anchor and it is not known for any trial what limited it.
     """
     by: dict[tuple[Scenario, str], list[Headline]] = {}
     for one in headlines(analysis):
@@ -118,7 +119,10 @@ def _multiple(anchor: str) -> str:
 
 
 def mark(said: str) -> str:
-    """Return ` ≠`, to be put after a ratio, if `said` names different limits of its two arms; "" if `said` is ""."""
+    """Return ` ≠`, to be put after a ratio, if different things limit its two arms, which `said` states; else "".
+
+    `said`: a sentence such as `Headline.apart`; "" if the same thing limits both arms, or if that is not known.
+    """
     return f" {APART}" if said else ""
 
 

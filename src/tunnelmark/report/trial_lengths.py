@@ -1,4 +1,7 @@
-"""Says in words which trials were too short for their link, by the plan or by their values."""
+"""Says in words which trials were too short for their link: the study shortened them, or they were not stationary.
+
+A window is not stationary if the goodput in its second half differs from that in its first half (`analyse.steady`).
+"""
 
 from __future__ import annotations
 

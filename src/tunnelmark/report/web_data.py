@@ -1,8 +1,10 @@
 """Makes the data that the page's program reads: arms, conditions, metrics, cells and every attempt, by columns.
 
-A column is a list with one entry per row; a row refers to arms, conditions and metrics by their index in their lists.
-Values have six significant digits, in the metric's unit. Attempts are given by their index, in lists that several
-metrics share. `SCHEMA` goes up when a member changes its meaning or goes away. `web/src/data.ts` reads it. Pure.
+A column is a list with one entry per row. A row refers to an arm, a condition or a metric by its index in the list
+`arms`, `conditions` or `metrics`. Values have six significant digits, in the metric's unit. The attempts of a metric's
+values are a list of row numbers of `attempts`. Several metrics share such a list, so each metric has only the list's
+index in `attempt_lists`. `SCHEMA` goes up when a member changes its meaning or goes away. `web/src/data.ts` reads the
+data. Pure.
 """
 
 from __future__ import annotations
@@ -281,9 +283,9 @@ def _values(analysis: Analysis, metrics: Mapping[Key, MetricInfo]) -> tuple[list
 
 
 def figure(value: float | None, digits: int = DIGITS) -> float | int | None:
-    """Round a value to `digits` significant digits; return an int if that is whole, None if the value is not finite.
+    """Round a value to `digits` significant digits; return an int if the result is whole.
 
-    None also if the value is None.
+    None if the value is None or not finite.
     """
     if value is None or not isfinite(value):
         return None

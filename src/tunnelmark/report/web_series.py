@@ -28,9 +28,10 @@ Points = dict[int, list[tuple[float, float]]]
 def series(
     analysis: Analysis, metrics: Mapping[tuple[str, str], MetricInfo]
 ) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
-    """Return the series of each metric that has any, and the metrics whose series do not fit.
+    """Return the series of each metric that has any, and the metrics whose series would make the page too large.
 
-    A series has the index of its `metric`, the length of its time `step` in seconds, the indices of its `attempts`, and
+    `metrics`: all metrics of the page, by workload and name; the second list has such pairs, too. A series has the
+    index of its `metric` in `metrics`, the length of its time `step` in seconds, the indices of its `attempts`, and
     `values`: for each attempt the mean of each step, None if a step has no value.
     """
     found = _points(analysis, metrics)
