@@ -1,4 +1,4 @@
-"""Runs coroutines in the background of a block of code, and ends them with it."""
+"""Runs coroutines in the background of an `async with` statement, and ends them with the statement."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ _Result = TypeVar("_Result")
 
 @asynccontextmanager
 async def background(*work: Coroutine[Any, Any, Any]) -> AsyncIterator[tuple[asyncio.Task[Any], ...]]:
-    """Run coroutines as tasks during the block; at its end, cancel those that still run, and wait until they end.
+    """Run coroutines as tasks during the body of the `async with` statement; at its end, cancel those that still run.
 
-    The caller must ask for a task's error, by `task.result()` or by awaiting it. Unlike in a TaskGroup, a task that
-    fails does not end the others, and its error is raised as itself and not in a group.
+    The statement ends when all tasks have ended. The caller must ask for a task's error, by `task.result()` or by
+    awaiting the task. Unlike in a TaskGroup, a task that fails does not end the others, and its error is raised as
+    itself and not in a group.
     """
     tasks = tuple(asyncio.create_task(one) for one in work)
     try:

@@ -1,7 +1,8 @@
 """Deploys a cascade: several tunnels of a VPN on a chain of nodes, in series or nested, as one deployment.
 
 In series, each link has a tunnel, and each node decrypts what it forwards into the next tunnel. Nested, the first node
-has a tunnel to each other node, inside the tunnel to the node before: each decrypts one layer and forwards the rest.
+has a tunnel to each other node, inside the tunnel to the node before: each node decrypts one layer, and forwards what
+the layer contains.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ def network(number: int) -> IPv4Network:
 def deployment(lab: Lab, driver: Driver[Any], options: Options, cascade: Cascade) -> Deployment:
     """Return all tunnels of a cascade as one deployment.
 
-    SetupFailed if the VPN cannot have several tunnels on a node or needs a staging folder, if no node of the topology
-    forwards, or if the MTU of a nested tunnel would be less than `LEAST_MTU`.
+    Raises SetupFailed if the VPN cannot have several tunnels on a node, if its driver has staging commands, which make
+    keys (`Deployment.staging`), if no node of the topology forwards, or if a nested tunnel's MTU would be less than
+    `LEAST_MTU`.
     """
     if not driver.cascades or driver.overhead is None:
         raise SetupFailed(f"{driver.name} has no driver for a cascade", hint="see `cascades` in docs/add-a-vpn.md")
@@ -105,10 +107,12 @@ def _nested(lab: Lab, driver: Driver[Any], options: Options, overhead: int) -> D
 def nested_in(lab: Lab, overhead: int, asked: int | None = None) -> tuple[Mesh, ...]:
     """Return a mesh of the first node with each other node, the outermost tunnel first.
 
-    The farther node, to which the first one dials, is the hub. From the second tunnel on, the first node's underlay
-    address is its overlay address in the tunnel before. A tunnel's MTU is `overhead` bytes less than the smaller of two
-    MTUs: that of the tunnel around it, and that of the last link to its hub. `asked`: the largest MTU that the
-    innermost tunnel may have; None: no limit. SetupFailed if an MTU would be less than `LEAST_MTU`.
+    In each mesh, the first node dials to the other node, which is the hub. Each tunnel but the outermost runs inside
+    the tunnel before: in its mesh, the first node's underlay address is its overlay address in the tunnel before.
+
+    `overhead`: a tunnel's MTU is so many bytes less than that of the tunnel around it, or than that of the last link to
+    its hub, whichever is smaller. `asked`: the largest MTU that the innermost tunnel may have; None: no limit. Raises
+    SetupFailed if links and `overhead` leave a tunnel an MTU of less than `LEAST_MTU`.
     """
     nodes = list(lab.nodes)
     carrier = max(link.mtu for link in lab.topology.links)

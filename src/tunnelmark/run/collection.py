@@ -84,7 +84,10 @@ class Collection:
         return samples
 
     async def found(self) -> tuple[CollectorFinding, ...]:
-        """Stop all collectors, and return what each of them saw and what it cost; call it when the traffic is over."""
+        """Stop all collectors, and return what each of them saw and what it cost; call it when the traffic is over.
+
+        Call it instead of `end` on one of several hosts: the command makes the samples from the findings of all hosts.
+        """
         await self._rest()
         for post in reversed(self._in_turn()):
             await self._call(post, lambda sampler: sampler.end(), last=True)
@@ -151,8 +154,9 @@ class Collection:
 def next_due(due: float, every: float, now: float) -> float:
     """Return when the next look is due, after a look due at `due` and taken at `now` (seconds of one clock).
 
-    If the look is late by half an interval or more, the intervals are counted from now on. Without this rule, the next
-    look might come a few milliseconds later, and would see too little work of a program that had paused.
+    A look is one reading of the counters. `every`: the interval between two looks in seconds. The next look is due at
+    `due + every`; but after a look that was late by half an interval or more, it is due at `now + every`. Otherwise it
+    might come a few milliseconds later, which is too short to see how much a program works.
     """
     return due + every if now - due < every / 2 else now + every
 

@@ -49,8 +49,9 @@ class CollectionOverHosts:
     async def prepare(self, asked: Mapping[str, Any]) -> None:
         """Let every host make its collectors; call it while the mesh is idle.
 
-        `asked`: what the hosts need for that: both ends, the nodes (`observed.described_nodes`), the profile's card,
-        and when the VPN was started.
+        `asked`: what the hosts need for that. `source` and `target`: the names of both ends. `nodes`: as
+        `observed.described_nodes` returns them. `card`: that of the profile. `begun`: when the VPN was started, in
+        seconds of the nodes' CLOCK_MONOTONIC.
         """
         await self._ask("prepare", collectors=list(self._collectors), **asked)
 
@@ -63,7 +64,9 @@ class CollectionOverHosts:
     async def end(self) -> tuple[Sample, ...]:
         """Stop the collectors of all hosts, and return their joined samples; call it when the traffic is over.
 
-        The times of series count from `begin`. `notes`, `refused`, `limits` and `machine` are complete now.
+        The times of series count from `begin`. Now these are complete: `notes` (why a metric is absent), `refused` (why
+        a collector could not measure), `limits` (what held the traffic back), and `machine` (what the hosts did besides
+        the lab, in the form of `Attempt.host`).
         """
         answers = await self._ask("end")
         if self._links:

@@ -91,8 +91,9 @@ def rules(
 ) -> str:
     """Return an nft(8) table that drops arriving packets that fit one of `matches`, and counts them. Pure.
 
-    `only`: the protocol of the packets ("": all). `inward`: the table is for the node that is cut off.
-    `spared`: packets from these addresses (if not `inward`: packets to them) pass.
+    `table`: its name. `matches`: conditions in the language of nft, such as `iifname "eth0"`. `only`: the protocol of
+    the dropped packets ("": all). `inward`: True for the table of the node that is cut off, False for that of another
+    node. `spared`: addresses that can still be reached: packets from them pass if `inward`, else packets to them.
     """
     side = "saddr" if inward else "daddr"
     lines = [

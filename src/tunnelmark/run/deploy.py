@@ -92,8 +92,8 @@ async def deploy(
 ) -> AsyncIterator[RunningDeployment]:
     """Deploy a VPN on a lab, wait until pings are answered in every direction, and yield the running deployment.
 
-    It runs until the lab ends. Raises SetupFailed, NotReady or DaemonDied if it does not come up. `ready_timeout`:
-    seconds until the pings must be answered. The other parameters are those of `prepare`.
+    The VPN runs until the lab ends. Raises SetupFailed, NotReady or DaemonDied if the VPN does not come up.
+    `ready_timeout`: seconds until the pings must be answered. The other parameters are those of `prepare`.
     """
     logs.mkdir(parents=True, exist_ok=True)
     tunnel = prepare(
@@ -110,7 +110,10 @@ async def deploy(
 
 
 def log_end(folder: Path, characters: int = 2000) -> str:
-    """Return the end of every daemon's log in a trial's folder, to show why it failed; "" if all are empty."""
+    """Return the end of every daemon's log in a trial's folder, to show why the trial failed; "" if all are empty.
+
+    `characters`: the most characters of each log. A line with the name of its file precedes each log.
+    """
     parts = []
     for path in sorted(folder.glob("daemon.*.log")):
         if text := path.read_text(errors="replace").strip():

@@ -41,14 +41,17 @@ class DeploymentSteps:
         self._logs_are = logs_are
 
     async def stage(self, commands: Sequence[Sequence[str]]) -> None:
-        """Run the operator's commands in turn in the staging folder; SetupFailed, with the command, if one fails."""
+        """Run commands that make keys and certificates, in turn, in the folder `STAGING` on the middle node.
+
+        The folder is made first. Raises SetupFailed, with the command, if a command fails.
+        """
         if commands:
             await self._lab.middle.write(str(STAGING / ".keep"), "")
         for argv in commands:
             await self.command(Command("", tuple(argv)), ("sh", "-c", 'cd "$0" && exec "$@"', str(STAGING), *argv))
 
     async def place(self, file: File) -> None:
-        """Write a file to its node: its `content`, or a copy of its file in the staging folder."""
+        """Write a file to its node: its `content`, or a copy of the file `from_staging` in the folder `STAGING`."""
         content = await self._lab.middle.read(str(STAGING / file.from_staging)) if file.from_staging else file.content
         await self._lab.nodes[file.node].write(str(file.path), content, file.mode)
 
@@ -69,9 +72,10 @@ class DeploymentSteps:
                 await self._supervisor.unless_dead(self.holds(step, time.monotonic() + patience))
 
     async def command(self, step: Command, argv: Sequence[str] = ()) -> None:
-        """Run a command on its node ("": on the middle node). `argv`, if given, is run instead of the step's own.
+        """Run a command on its node; if the node is "", on the middle node, through which all links run.
 
-        Raises SetupFailed with the command's output if its exit code is not 0.
+        `argv`: if not empty, it is run instead of the step's own. Raises SetupFailed with the command's output if the
+        exit code is not 0.
         """
         node = self._lab.nodes[step.node] if step.node else self._lab.middle
         try:

@@ -65,7 +65,10 @@ async def happen(
 
 
 def taken_down(lab: Lab, events: Sequence[Event]) -> frozenset[str]:
-    """Return the middle node's ports to the interfaces that these events take down."""
+    """Return the names of interfaces of the middle node: those that lead to the interfaces that these events take down.
+
+    All links run through the middle node, so each interface of a node has such a counterpart there.
+    """
     return frozenset(
         port
         for event in events

@@ -1,8 +1,9 @@
 """Counts a VPN's processes, their memory and their open files by node: a number that only grows in a trial is a leak.
 
 They are read from the node's own /proc (proc_pid_smaps_rollup(5), proc_pid_fd(5)), where processes have the node's own
-numbers, and where zombies (ended processes that were not waited for) are seen, too. Memory is the resident set size.
-The proportional one would not do: it falls when the same program starts on another node, and rises when that ends.
+process IDs, and where zombies (ended processes that were not waited for) are seen, too. Memory is the resident set
+size. The proportional set size is not used: it falls when the same program starts on another node, and rises when the
+program ends there.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tunnelmark.lab.labs import Lab
 from tunnelmark.run.collectors import _counts
 
 Programs = Mapping[str, Collection[int]]
-"""By node, numbers of processes, as the node counts. Each number means all processes of that process's group."""
+"""By node, process IDs in the node's own /proc. Each ID means all processes of that process's group."""
 
 _AGENT = 1  # the first process of a node is the lab's
 

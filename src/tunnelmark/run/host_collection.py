@@ -25,9 +25,11 @@ class HostCollections:
         self._before: dict[str, interference.Glance] = {}
 
     async def asked(self, message: Mapping[str, Any], lab: HostLab) -> Mapping[str, Any]:
-        """Carry out one request (`prepare`, `begin`, `end` or `give up`), and return the answer.
+        """Carry out one request, and return the answer; it is {} for all requests but `end`.
 
-        `prepare` comes while the mesh is idle. The answer to `end` has what was seen; all other answers are {}.
+        `message`: `what` is the name of the request. `prepare` comes while the mesh is idle; it also has `collectors`
+        (names) and the keys that `context_of` reads. `begin` has no other key. The answer to `end` has `findings` (see
+        `collected_plain.plain`), `files` (the text of each raw file, by name) and `machine` (as in `Attempt.host`).
         `give up` comes when the lab ends: it removes what is left of a trial that failed before `end`.
         """
         folder = lab.scratch / lab.name
@@ -85,7 +87,9 @@ def looks(collector: Collector, context: CollectorContext) -> bool:
 def context_of(asked: Mapping[str, Any], lab: HostLab, raw: Path) -> CollectorContext:
     """Return what collectors may look at on this host.
 
-    A node may use all cores of its host, and shares them with the links if these run through this host.
+    `asked`: the request `prepare`: the keys of `CollectionOverHosts.prepare`, and `clock`: by how many seconds the
+    nodes' CLOCK_MONOTONIC is ahead of this host's. `raw`: the folder for raw files. A node may use all cores of this
+    host. If the links run through this host, too, they share its cores.
     """
     cores = tuple(range(os.cpu_count() or 1))
     nodes = {

@@ -45,11 +45,12 @@ def glance(lab: float | None) -> Glance:
 
 
 def between(before: Glance, after: Glance, *, alone: bool = False) -> dict[str, float]:
-    """Return how many cores other work (`other_cpu`, at least 0) and the hypervisor (`steal`) took between two glances.
+    """Return how many cores were used between two glances, by what used them; {} if no time has passed.
 
-    `lab_cpu`: the lab's cores. It and `other_cpu` are absent if the lab's CPU is not known. `softirq_cpu`: the cores of
-    ksoftirqd and of softirq work on idle cores. It does not count as other work: it handles packets, and most packets
-    are the lab's. `alone`: all other work counts as the lab's. {} if no time has passed.
+    `steal`: by the hypervisor. `lab_cpu`: by the lab. `other_cpu`: by other work, at least 0. `lab_cpu` and `other_cpu`
+    are absent if the lab's CPU is not known. `softirq_cpu`: by ksoftirqd and by softirq work on idle cores; this does
+    not count as other work, because it handles packets, and most packets are the lab's.
+    `alone`: all other work counts as the lab's, so `other_cpu` is 0.
     """
     wall = after.time - before.time
     if wall <= 0:

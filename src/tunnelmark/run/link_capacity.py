@@ -87,7 +87,7 @@ async def examine(labs: Labs, topology: Topology, profile: Profile, load: StudyL
     """Test whether the machine can carry a link of this profile under this load, and return the result.
 
     If it cannot, lower rates are tested, and the result has the rate to take instead, if one was found. There are up to
-    `capacity.TIMES` tests of the profile; one good test is enough, because what a machine does once, it can do.
+    `capacity.TIMES` tests of the profile; one good test is enough, because it proves that the machine can do it.
     """
     if backends.backend_of(profile) == "netem" or (profile.only_shaped and not (profile.rate and load.bulk)):
         return Fitness(profile.name, "fits", "nothing of it depends on this machine's speed alone")
@@ -122,7 +122,10 @@ async def _loaded(labs: Labs, topology: Topology, profile: Profile, load: StudyL
 
 
 def seen(profile: Profile, looks: Sequence[CapacityLook]) -> str:
-    """Say in words what the tests measured, the best one first: it shows what the machine can do."""
+    """Say in words what the tests measured; the best test comes first, because it shows what the machine can do.
+
+    The best test is the one with the largest `margin` to what the profile demands.
+    """
     ordered = sorted(looks, key=lambda look: -margin(profile, look))
     if profile.only_shaped:
         shares = ", ".join(f"{100 * look.goodput / (profile.carried or 1):.1f}" for look in ordered)

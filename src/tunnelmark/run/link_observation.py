@@ -140,7 +140,8 @@ class _Look:
     def started(self) -> int:
         """An upper bound for the time at which the first link's emulator started, in nanoseconds of CLOCK_REALTIME.
 
-        It is exact if the report arrived at once; if the report came late, the emulator started earlier.
+        It is the time at which the emulator's report arrived here, less the emulator's age that the report states. The
+        emulator started earlier than that by the time that the report took to arrive.
         """
         return self.come - 1000 * int(self.reports[0]["elapsed_us"])
 
@@ -175,7 +176,9 @@ class _Prober:
     async def end(self, plan: dict[str, Any]) -> dict[str, Any]:
         """Wait for the prober to end, and return its summary of each phase that it sent.
 
-        It may take as long as its plan plus 10 seconds. Raises LabError if it takes longer or fails.
+        `plan`: the prober's plan, whose `until` is its duration in nanoseconds. The prober may take 10 seconds longer.
+        Raises LabError if it takes even longer or fails. The summary has `phases`: for each phase, the packets sent
+        (`sent`), the seconds from the first to the last (`seconds`), and the most seconds one was late (`latest`).
         """
         try:
             ended = await asyncio.wait_for(self.process.wait(), plan["until"] / 1e9 + _PATIENCE)

@@ -51,7 +51,10 @@ class Clock:
 
     @contextmanager
     def phase(self, name: str, shown: str = "") -> Iterator[None]:
-        """Add the seconds of the `with` block to a phase, even if it raises. `shown`: the name that progress shows."""
+        """Add the seconds of the body of the `with` statement to a phase, even if the body raises.
+
+        `shown`: the name that progress shows; "" for the phase's own.
+        """
         begun = time.monotonic()
         self.told(shown or name)
         try:
@@ -266,8 +269,11 @@ def _check_sender(starved: str, outside: str) -> None:
 def check_path(lab: Lab, tunnel: RunningDeployment, watched: Sequence[Sample], *, among_ends: bool = False) -> None:
     """Raise WorkloadFailed if the traffic did not take the path (direct or relayed) by which the arm is named.
 
-    It is a failure, not void: to try again until the path is right would select the VPN's results. On the bare link,
-    where no VPN chooses the path, TrialVoid is raised. Where routers filter, a direct arm may use any path it finds.
+    Such a trial has failed; it is not void. A void trial is attempted again, and to attempt it until the path is right
+    would select results in the VPN's favour. On the bare link, where no VPN chooses the path, TrialVoid is raised.
+    Where routers filter, a direct arm may use any path it finds.
+
+    `watched`: the collectors' samples, of which the shares by path over the whole traffic are used.
     `among_ends`: the workload has further ends, one of which may be the relay, so a relayed arm is not checked.
     """
     seen = {sample.metric: sample.value for sample in watched if sample.time is None}

@@ -29,7 +29,10 @@ def check(deployment: Deployment) -> None:
 
 
 class Interfaces:
-    """Tells a VPN's interfaces from those of the lab's nodes. `expected`: by node, the interface it should make."""
+    """Tells a VPN's interfaces from those of the lab's nodes.
+
+    `expected`: by node, the name of the interface that the VPN should make there.
+    """
 
     def __init__(self, lab: Lab, expected: Mapping[str, str]) -> None:
         self._lab = lab
@@ -42,7 +45,10 @@ class Interfaces:
             self._before.setdefault(node, await self._names(node))
 
     async def unless_misnamed(self, work: Coroutine[Any, Any, _Result]) -> _Result:
-        """Wait for `work`, and return its result; NotReady once a VPN is up on another interface than expected."""
+        """Wait for `work`, and return its result; cancel it if the VPN brings up another interface than expected.
+
+        Raises NotReady in that case, when `work` has ended.
+        """
         async with background(work, self._watch()) as (task, watch):
             await asyncio.wait([task, watch], return_when=asyncio.FIRST_COMPLETED)
             if watch.done() and not task.done():

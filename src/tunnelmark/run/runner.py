@@ -50,7 +50,10 @@ class ProgressListener(Protocol):
         """Note that an attempt at a trial has ended, and is written to the disk."""
 
     def block(self, attempts: Sequence[Attempt]) -> None:
-        """Note that all trials of a block have had their first attempt; `attempts` are those of this session."""
+        """Note that all trials of a block have had their first attempt.
+
+        `attempts`: these first attempts, without those that an earlier session made.
+        """
 
     def more(self, trials: Sequence[Trial]) -> None:
         """Note that a replacement block with these trials is added, because some blocks lack results."""
@@ -102,10 +105,11 @@ class RunContext:
         return tuple(self.collectors[name] for name in dict.fromkeys((*chosen, *workload.watch)))
 
     def due(self, trials: Sequence[Trial]) -> Iterator[Trial]:
-        """Return those of the coming trials that must be prepared before the first of them is measured.
+        """Return those of the coming trials whose VPN must be started before the trial `trials[0]` is measured.
 
-        A VPN that needs time to converge does so while earlier trials are measured. It is started between two trials,
-        never during one. It disturbs little: an idle mesh sends a few packets a second, on its own links.
+        `trials`: the coming trials, in their order. A VPN that needs time to converge does so while earlier trials are
+        measured. It is started between two trials, never during a trial. A VPN that converges disturbs a trial little:
+        an idle mesh sends a few packets a second, on its own links.
         """
         ahead = 0.0
         for place, trial in enumerate(trials[1:]):
@@ -176,13 +180,15 @@ async def carry_out(
     """Run every trial of the plan that still needs an attempt.
 
     Trials that the laboratory spoils are attempted again at the end of their block. Blocks that still lack results are
-    replaced. The study limits both. A trial whose link is not verified waits for the end of its block, and is void if
-    the link is not verified then.
+    replaced. The study limits the number of attempts (`attempts`) and of replacement blocks (`replacements`). A trial
+    whose link is not verified waits for the end of its block. Its link is then checked once more, if another check is
+    allowed, and the attempt is void if the link is still not verified.
 
-    `tries`: the attempts of earlier sessions, by the trial's id. `raw`: a trial's raw output goes to the subfolder of
-    its id. `ready` is called before each trial, and may end the run by raising. `keep` saves an attempt before the next
-    trial begins. `calm` waits, for a limited time, until other work on the machine ends. `more` is called when all
-    blocks were run: it returns the plan with further blocks, or None if there are enough.
+    `context`: the drivers, workloads and collectors. `tries`: the attempts of earlier sessions, by the trial's id.
+    `raw`: a trial's raw output goes to the subfolder of its id. `ready` is called before each trial, and may end the
+    run by raising. `keep` saves an attempt before the next trial begins. `links`: which links are verified. `calm`
+    waits, for a limited time, until other work on the machine ends. `more` is called when all blocks were run: it
+    returns the plan with further blocks, or None if there are enough.
     """
     run = _Run(plan, context, labs, raw, RetryLedger(plan, tries), ready, keep, listener, links, calm)
     blocks = [[trial for trial in plan.trials if trial.block == block] for block in range(1, plan.study.blocks + 1)]

@@ -1,4 +1,8 @@
-"""Remembers bytes that reached an end outside the tunnel and are not inside yet: a busy daemon takes packets late."""
+"""Remembers bytes that an end received outside the tunnel, until they arrive inside it, which may be some looks later.
+
+A look is one reading of the counters. A busy daemon takes packets late: bytes that a look sees inside may have arrived
+outside before an earlier look, which saw their path.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +16,27 @@ Bytes that never appear inside, such as headers and a VPN's own packets, are for
 
 
 class Backlog:
-    """Bytes of the last looks at an end that may still appear inside: those that came directly, and by a third node."""
+    """The bytes that the last looks at an end saw outside, and that may still arrive inside, by path.
+
+    There are two paths: directly from the other end (`direct`), and through a third node (`relayed`).
+    """
 
     def __init__(self) -> None:
         self._looks: deque[tuple[float, float]] = deque(maxlen=KEPT)
 
     def add(self, direct: float, relayed: float) -> None:
-        """Add the bytes that one look saw outside beyond those that it saw inside, by path."""
+        """Add, for each path, the bytes that one look saw outside, less those of them that it also saw inside.
+
+        A negative number counts as 0.
+        """
         self._looks.append((max(direct, 0.0), max(relayed, 0.0)))
 
     def take(self, inside: float) -> tuple[float, float]:
-        """Attribute `inside` bytes to earlier looks: return how many came directly, and how many through a third node.
+        """Attribute bytes to earlier looks, and return how many of them came directly, and how many were relayed.
 
-        These are bytes that the outside bytes of their own look do not explain. Bytes of the latest look are taken
-        first: bytes that have waited for long are mostly headers, maybe of another path.
+        `inside`: the bytes that the present look saw inside, less those that it saw outside as well. Bytes of the
+        latest look are taken first: bytes that have waited for long are mostly headers, maybe of another path. Bytes
+        for which no look has bytes left are in neither number.
         """
         direct = relayed = 0.0
         for place in reversed(range(len(self._looks))):

@@ -47,11 +47,12 @@ PACKETS = "packets_"
 
 
 def wire_packets(card: str, passed: Mapping[str, TrafficCounts]) -> dict[str, float]:
-    """Return the number of wire packets of each end, as values of `Collected.sums`, which are added up over all hosts.
+    """Return how many wire packets each end sent and received, as values of `Collected.sums`, added up over all hosts.
 
-    `passed`: by end (`source`, `target`), what passed during the traffic; an end on another host is missing. If
-    cards split super-packets, an end's interface counts a sent super-packet as one packet. So sent packets are then
-    counted where they arrive, at the other end.
+    The keys are `packets_source` and `packets_target`. `card`: that of the profile, `offloads` or `none`. `passed`: by
+    end (`source`, `target`), what passed during the traffic; an end on another host is missing. With `offloads`, an
+    end's interface counts a sent super-packet as one packet. So the packets that an end sent are counted where they
+    arrive, at the other end: each key gets the packets that arrived at all ends of this host.
     """
     if card == "none":
         return {f"{PACKETS}{end}": counts.wire_packets for end, counts in passed.items()}

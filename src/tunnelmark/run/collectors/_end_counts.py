@@ -18,8 +18,9 @@ _UNDERLAY = "eth"  # what the lab's names of underlay interfaces begin with
 class EndCounts:
     """Reads the counters of both ends, under the names that the module `limits` lists.
 
-    Where `limits` has a mean size, the counter of that name is a number of bytes. The rate `wire_` of `limits` follows
-    from the counter `bytes_`.
+    Two kinds of counters are not yet what `limits` reports. `sent_size_` and `got_size_` are numbers of bytes, which
+    `limits` divides by the number of packets. `bytes_` are the bytes sent on the underlay, from which `limits` gets the
+    rate `wire_`.
     """
 
     def __init__(self, context: CollectorContext) -> None:

@@ -56,9 +56,9 @@ def softnet_drops(text: str) -> dict[int, int]:
 
 
 def idle(text: str, tick: int) -> dict[int, tuple[float, float]]:
-    """Return by core the seconds it was idle (idle, iowait), and those the hypervisor took (steal), from /proc/stat.
+    """Return, for each core, the seconds in which it was idle (idle, iowait), and those the hypervisor took (steal).
 
-    `tick`: clock ticks per second (SC_CLK_TCK), in which the file counts.
+    `text`: that of /proc/stat. `tick`: clock ticks per second (SC_CLK_TCK), in which the file counts.
     """
     found = {}
     for line in text.splitlines():
@@ -90,16 +90,16 @@ class Quota:
     used_up: int = 0
 
     def ran_out(self, before: Quota) -> float:
-        """Return the share (0 to 1) of the periods since `before` in which the quota was used up.
+        """Return the share (0 to 1) of the periods since `before` in which the quota was used up; 0 without a period.
 
-        Unlike this, `held` is counted late: when a period ends.
+        A caller may use it where `held` is too small: the kernel adds to `held` only when it lets the group run again.
         """
         periods = self.periods - before.periods
         return (self.used_up - before.used_up) / periods if periods else 0.0
 
 
 def quota(text: str) -> Quota:
-    """Read a control group's quota from the text of its `cpu.stat` (cgroup v1 or v2)."""
+    """Read a control group's quota from the text of its `cpu.stat` (cgroup v1 or v2); absent lines count as 0."""
     found = {words[0]: int(words[1]) for line in text.splitlines() if len(words := line.split()) == 2}
     held = found.get("throttled_usec", 0) / 1e6 + found.get("throttled_time", 0) / 1e9
     return Quota(held, found.get("nr_periods", 0), found.get("nr_throttled", 0))
@@ -120,8 +120,8 @@ class Stream:
 
     `sent`: bytes. `busy`: seconds in which there was data to send, or to be acknowledged. `window`: the part of these
     seconds in which only the receiver's window limited the stream. `buffer`: the part in which only the sender's buffer
-    limited it (`tcp_info` of linux/tcp.h).
-    The flag `app_limited` proves nothing: iperf3 at the rate of the link has it, too.
+    limited the stream (`tcp_info` of linux/tcp.h). The flag `app_limited` of `ss` is not read, because it does not show
+    that a program sent too little: iperf3 at the rate of the link has it, too.
     """
 
     sent: int
@@ -132,7 +132,10 @@ class Stream:
 
 
 def streams(text: str, local: Iterable[str]) -> dict[tuple[str, str], Stream]:
-    """Return the connections in the output of `ss -tinH` that have one of the `local` addresses, by their two ends."""
+    """Return the TCP connections whose own address is in `local`, from the output of `ss -tinH`.
+
+    A key has the own end and the peer's end, each as `ss` prints it: the address, a colon and the port.
+    """
     ours = set(local)
     found: dict[tuple[str, str], Stream] = {}
     ends: tuple[str, str] | None = None

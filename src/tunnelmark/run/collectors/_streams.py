@@ -1,4 +1,7 @@
-"""Finds from a series of looks when traffic ran, and for which share of it its streams had data to send. Pure."""
+"""Finds from a series of looks when traffic ran, and for which share of that time its streams had data to send.
+
+A look is one reading of the counters. Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ _NOTHING = 0.01
 
 
 def running(rates: Sequence[float]) -> slice:
-    """Return the slice from the first to the last rate above 1 % of the largest; the whole sequence without traffic."""
+    """Return the slice from the first to the last rate above 1 % of the largest; that of all rates if all are 0."""
     least = _NOTHING * max(rates, default=0.0)
     places = [place for place, rate in enumerate(rates) if rate > least]
     return slice(places[0], places[-1] + 1) if places else slice(None)
@@ -25,10 +28,11 @@ def busy(
 ) -> float:
     """Return the share of the time (0 to 1) in which streams had data to send, weighted by the bytes of each.
 
-    `looks`: the looks that saw streams, with their times in seconds. `streams`: each stream as it was seen last. The
-    measured time goes from the first look that saw bytes sent to the first one that saw all of them: before and after,
-    a program's ends only talk to each other, for seconds if round trips are long. If these looks are less than `least`
-    seconds apart, it goes from `begun` (when the traffic began) to the last look.
+    `looks`: the looks that saw streams, with their times in seconds. `streams`: each stream as it was seen last; some
+    stream must have sent bytes. The measured time goes from the first look in which bytes had been sent to the first
+    look in which all bytes had been sent (both within 1 %). Earlier and later, the two ends of a program only exchange
+    messages, which takes seconds if round trips are long. If these two looks are less than `least` seconds apart, the
+    measured time goes from `begun` (when the traffic began, in seconds) to the last look.
     """
     sent = sum(stream.sent for stream in streams.values())
     share = [sum(seen[ends].sent for ends in seen if ends in streams) / sent for _, seen in looks]

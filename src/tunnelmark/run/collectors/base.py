@@ -8,8 +8,9 @@ metrics as a workload does, and `watch` makes a `Sampler` for one trial:
     sample    every `every` seconds while it runs, if the collector asks for that
     end       when the client has ended, in whatever way
 
-If the machine does not allow a measurement, raise LabError (or OSError) with the reason in `watch` or `begin`: the
-trial goes on without the collector's metrics, and the reason is in the trial's notes. A collector fails no trial.
+A look is one reading of the counters. If the machine does not allow a measurement, raise LabError (or OSError) with the
+reason in `watch` or `begin`: the trial goes on without the collector's metrics, and the reason is in the trial's notes.
+A collector fails no trial.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class ObservedNode:
     """What collectors know of a node on their own host. It is plain data, so that it can be sent to another host."""
 
     agent: int
-    """The process number of its agent, the node's first process, as the host counts."""
+    """The process ID of its agent, the node's first process, in the /proc of its host."""
 
     group: Path | None = None
     """The folder of its control group in the v2 hierarchy; None if the machine has no v2 hierarchy."""
@@ -89,9 +90,9 @@ class CollectorContext:
     """Counters of the links; None on a host of an inventory, where the command reads them itself."""
 
     further_ways: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
-    """By sender and receiver of each link after the path's first one: whose packets cross it there.
+    """For each link after the path's first one, by its sender and receiver: whose packets cross it in that direction.
 
-    A value lists `source` or `target`, or both: the end that sent these packets.
+    A value lists `source` or `target`, or both: the ends that sent these packets.
     """
 
     begun: float = 0.0
@@ -111,14 +112,15 @@ class CollectorContext:
 
     @cached_property
     def daemons(self) -> Mapping[str, tuple[int, ...]]:
-        """The numbers of the VPN's processes on each node, children included, as the host counts.
+        """The process IDs of the VPN on each node, children included, in the /proc of this host.
 
-        These are all processes but the agent that run at the first access, so access it while the mesh is idle.
+        At the first access, all processes of a node but its agent are taken for the VPN's. So access it first while the
+        mesh is idle.
         """
         return {name: self.processes(name) for name in self.nodes}
 
     def processes(self, node: str) -> tuple[int, ...]:
-        """Return the numbers of all processes of a node but its agent, as the host counts; () if the node is gone."""
+        """Return the process IDs, in this host's /proc, of a node's processes but its agent; () if the node is gone."""
         agent = self.nodes[node].agent
         try:
             own = os.readlink(f"/proc/{agent}/ns/pid")
@@ -135,7 +137,10 @@ class CollectorContext:
         return tuple(found)
 
     def proc(self, node: str, path: str) -> str:
-        """Return the text of a file of the agent's /proc, such as the node's `net/dev`; OSError if it is missing."""
+        """Return the text of a file in the folder /proc/PID of a node's agent; OSError if it is missing.
+
+        `path`: the file's path below that folder; `net/dev` has the node's own interfaces.
+        """
         return Path(f"/proc/{self.nodes[node].agent}", path).read_text()
 
     def now(self) -> float:
@@ -147,11 +152,11 @@ class CollectorContext:
 class Collected:
     """What a collector saw in one trial.
 
-    `samples`: `time` counts seconds from `begin`; it is None for the whole of the traffic.
+    `samples`: the metrics' values. Their `time` is in seconds from `begin`; None: the value of the whole traffic.
     `notes`: why a metric is absent, by the metric's name.
     `cpu`: CPU seconds of programs that the collector started; the caller measures the collector's own.
-    `limits`: what held the traffic back (see the module `limits`); arms are not compared by them.
-    `sums`: values that are added up over all hosts of the lab; the collector's `conclude` makes metrics of them.
+    `limits`: figures on what held the traffic back, by the names in the module `limits`; arms are not compared by them.
+    `sums`: by name, values that are added up over all hosts of the lab, and of which `conclude` makes metrics.
     `of_each_host`: values for `conclude` that are not added up: by name, one value from each host that has it.
     """
 
@@ -254,7 +259,10 @@ class Collector:
 def both(
     name: str, unit: str, title: str, *, compare: str = "ratio", better: str = "lower", feels: Feels = "counts"
 ) -> tuple[Metric, ...]:
-    """Return a metric for each end: `name_source` for the sender, and `name_target` for the receiver."""
+    """Return two metrics: for the sender, called `name` with `_source` after it, and for the receiver, with `_target`.
+
+    `title` gets `, sender` or `, receiver` after it. The other parameters are fields of both `Metric`s.
+    """
     words = {"source": "sender", "target": "receiver"}
     return tuple(
         Metric(f"{name}_{end}", unit, f"{title}, {word}", better=better, compare=compare, feels=feels)  # type: ignore[arg-type]

@@ -1,9 +1,10 @@
 """Measures the CPU of sender and receiver: per second, per gigabyte through the overlay, and per packet on the wire.
 
 Everything that runs on a node counts: the VPN, the workload's programs, and the kernel's work for both, which real
-hosts would need as well. The figures are from the nodes' control groups (`cpu.stat`, exact to the microsecond). For
-cores that only one node uses, `ksoftirqd`, the workers bound to these cores, and softirq work that ran while they had
-no task are added. The CPU of the links, which are not part of a host, is measured separately in the same way.
+hosts would need as well. The figures are from the nodes' control groups (`cpu.stat`, exact to the microsecond). They
+lack some work of the kernel, which is added for each core that only one node uses: `ksoftirqd`, the workers bound to
+the core, and softirq work that ran while the core had no task. The CPU of the links, which are not part of a host, is
+measured separately in the same way.
 """
 
 from __future__ import annotations
@@ -229,9 +230,10 @@ class _Cpu:
 
 
 def conclude(seen: Collected) -> Collected:
-    """Return the CPU per wire packet of each end, and the CPU per gigabyte of everything that is not an end.
+    """Return samples of the CPU per wire packet of each end, and of the CPU per gigabyte of all that is not an end.
 
-    The latter are the other nodes, the links, and the kernel's work on cores that nodes share.
+    There are three figures per gigabyte through the sender's overlay interface: for the other nodes, for the links, and
+    for the kernel's work on cores that nodes share. The samples of `seen` are not repeated.
     """
     sums = seen.sums
     samples, notes = list[Sample](), dict[str, str]()

@@ -6,8 +6,9 @@ It has no metrics: its figures are not compared between arms, but explain what l
 that they are about:
 
     core_         share of the time (0 to 1) in which its busiest core had work of any kind, or a quota held it back;
-                  or, if that is more, the share of the quota's periods in which it was used up
-    used_         share of its cores' time that its work and that of nodes on the same cores took, or a quota held back
+                  or, if that is more, the share of the quota's periods in which the quota was used up
+    used_         share of the time of all its cores in which it or another node used them, or a quota held it back;
+                  or, if that is more, the share of the quota's periods, as for `core_`
     waited_       share of the time in which it had work, but none of it ran, because others had its core; 0 where the
                   kernel does not count that (`cpu.pressure`), or a node has several cores
     thread_       share of the time in which the busiest thread of the VPN's daemons ran
@@ -23,12 +24,13 @@ that they are about:
     drop_sndbuf_  datagrams that found a send buffer full
     drop_link_    packets sent from here that the queue of a link dropped; drop_lossy_: that a link's profile lost
     tcp_busy_     share of the time with traffic in which the streams from here had data to send (see `_streams.busy`)
-    tcp_window_, tcp_buffer_   shares of that busy time in which receiver's window, or sender's buffer, limited them
+    tcp_window_, tcp_buffer_   shares of that busy time in which the receiver's window, or the sender's buffer, limited
+                  the streams
     tcp_rate_     bit/s delivered by all of them, as the kernel measured last
 
-`emulator` is how many cores the middle node's programs used. Shares and rates are *typical*: the median over intervals
-of half a second, from the first to the last with traffic, so that a program that begins late on a busy machine does not
-dilute them. Counts are of the whole time, warm-up included.
+`emulator` is how many cores were used by the programs of the links, which run on the middle node. Shares and rates are
+*typical*: the median over intervals of half a second, from the first to the last interval with traffic, so that a
+program that begins late on a busy machine does not dilute them. Counts are of the whole time, warm-up included.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Records kernel and user stacks of both ends during the traffic, by perf, and keeps them folded, for flame graphs.
 
-One `perf record` on the host samples every processor by its clock, once for the control group of each end, and once for
-the kernel's work on the ends' own processors outside of the lab's processes (see docs/stacks.md). When the traffic is
-over, its data is folded into `watch.stacks.source.folded` and `watch.stacks.target.folded`; `watch.stacks.json` has the
-method (`unwinding`) and the numbers of samples.
+One `perf record` on the host samples every processor by its clock, with an event for the control group of each end. If
+each end has processors that no other node uses, a third event samples the kernel there, for its work outside of the
+lab's processes (see docs/stacks.md). When the traffic is over, perf's data is folded into `watch.stacks.source.folded`
+and `watch.stacks.target.folded`; `watch.stacks.json` has the method (`unwinding`) and the numbers of samples.
 """
 
 from __future__ import annotations
@@ -169,9 +169,9 @@ def threads(processes: Iterable[int], proc: Path = Path("/proc")) -> set[str]:
 
 
 def own_cores(cores: Mapping[str, Sequence[int]], ends: Mapping[str, str]) -> dict[str, list[int]]:
-    """Return the processors that only one end uses, by side; {} unless each end has at least one.
+    """Return, for each end, the processors that no other node uses; {} if an end has no such processor.
 
-    `cores`: the processors of each node. `ends`: the node of each side.
+    `cores`: the processors by node. `ends`: the node of each end, by `source` and `target`; the result has these keys.
     """
     shared = Counter(core for own in cores.values() for core in own)
     found = {side: [core for core in cores[node] if shared[core] == 1] for side, node in ends.items()}
@@ -200,8 +200,9 @@ def bound_to_us(argv: Sequence[str]) -> list[str]:
 def fold(data: Path, prefix: Path, own: Mapping[str, Sequence[int]]) -> dict[str, dict[str, int]]:
     """Fold perf's data into the files PREFIX.SIDE.folded, and return for each side how many samples they hold.
 
-    `samples`: all samples of a side. `softirq`: those of softirq work outside the lab's processes, on the side's own
-    processors (`own`).
+    A side is an end of the traffic, `source` or `target`. `own`: for each side, the processors that only it uses
+    (`own_cores`). The result has, for each side, `samples`: all its samples, and `softirq`: those of softirq work
+    outside the lab's processes, on its own processors.
     """
     sides = [word for side in FILES for word in ("--side", f"{side}={','.join(map(str, own.get(side, ())))}")]
     script = [str(find("perf", PACKAGES)), "script", "-i", str(data), "--no-inline", "-F", _FIELDS]

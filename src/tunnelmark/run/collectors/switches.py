@@ -54,7 +54,8 @@ class _Switches:
 def conclude(seen: Collected) -> Collected:
     """Return the context switches per wire packet of each end.
 
-    If cards split super-packets, the counters of both ends are needed to count wire packets.
+    `seen` has the sums of all hosts: if cards split super-packets, each end's wire packets are counted at both ends. An
+    end without daemons has no sample. If a host was lost, the sums are dropped, and this function is not called.
     """
     return _counts.for_each_packet(seen, DONE, "switches_per_packet")
 

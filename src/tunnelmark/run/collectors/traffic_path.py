@@ -1,11 +1,12 @@
 """Finds which path the traffic took on the underlay: from end to end, or through a third node; and whether it used TCP.
 
 Both ends note who sent the packets that reach their cards (a sample of them if there are many). If more bytes arrive
-inside the tunnel than came from the other end outside, the rest took another path. Each look is judged on its own: what
-a tunnel adds to small packets in some looks may be as many bytes as took another path in others. Other packets of third
-nodes do not count, because they bring nothing inside. If the workload has traffic between further nodes, as in a ring,
-packets of each of them count as direct. So do packets from a router that translates the other end's address and, in a
-cascade, from the address that the last tunnel's packets come from.
+inside the tunnel than came from the other end outside, the excess took another path. Each look (one reading of the
+counters) is judged on its own. A sum over all looks would hide such an excess: in other looks, the headers of small
+packets make more bytes arrive outside than inside. Other packets of third nodes do not count, because they bring
+nothing inside. If the workload has traffic between further nodes, as in a ring, packets from these nodes count as
+direct. So do packets from a router that translates the other end's address and, in a cascade, from the address that the
+last tunnel's packets come from.
 """
 
 from __future__ import annotations
@@ -68,9 +69,9 @@ class Arrivals:
         return float(sum(self.by_sender.values()))
 
     def scaled(self, inside: float, outside: float) -> Arrivals:
-        """Return arrivals of `inside` and `outside` bytes; the latter have the shares by sender and of TCP as here.
+        """Return arrivals of `inside` bytes inside and `outside` bytes outside, with the same shares by sender and of TCP.
 
-        Some bytes must have arrived outside here, because the shares come from them.
+        Raises ZeroDivisionError if no bytes arrived outside here, because the shares come from these bytes.
         """
         each = outside / self.outside
         return Arrivals(
@@ -89,9 +90,12 @@ def totals(
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Return the bytes by path: first as this look alone shows them, then with the help of earlier looks.
 
-    `arrived`: what arrived at each end in one look. `others`: for each end, the name of the other end. `backlogs`: for
-    each end, the bytes that earlier looks saw outside and not yet inside; this look is added to them. Bytes inside that
-    no sender's bytes explain are counted for neither path.
+    Both results have the keys `inside`, `outside`, `direct`, `relayed` (these two are parts of `inside`) and `over_tcp`
+    (a part of `outside`). Bytes inside that no sender's bytes explain are counted for neither path.
+
+    Each parameter has the names of the ends' nodes as keys. `arrived`: what arrived at the end in one look. `others`:
+    the name of the other end's node. `backlogs`: the bytes that earlier looks saw outside and not yet inside; those of
+    this look are added.
     """
     late = {"direct": 0.0, "relayed": 0.0}
     found = dict.fromkeys(("inside", "outside", "direct", "relayed", "over_tcp"), 0.0)
@@ -114,7 +118,7 @@ def totals(
 def shares(bytes_: Mapping[str, float], least: int = LEAST) -> dict[str, float]:
     """Return the shares of bytes by path and of TCP in per cent, by metric, from the counts of `totals`.
 
-    {} if fewer than `least` bytes arrived inside, or none outside.
+    {} if fewer than `least` bytes arrived inside, or if no byte arrived outside.
     """
     inside, outside = bytes_["inside"], bytes_["outside"]
     if inside < least or not outside:
@@ -127,7 +131,10 @@ def shares(bytes_: Mapping[str, float], least: int = LEAST) -> dict[str, float]:
 
 
 def directly_from(series: Sequence[Sample]) -> float | None:
-    """Return the time from which all traffic was direct (see `direct_from`), by the series of shares; None if never."""
+    """Return the time from which all traffic was direct (see `direct_from`), in seconds since the collector's `begin`.
+
+    `series`: the shares `DIRECT` and `RELAYED` of each look. None if the last look was not direct, or without a look.
+    """
     looks: dict[float, dict[str, float]] = {}
     for sample in series:
         if sample.time is not None:
@@ -161,11 +168,12 @@ class _End:
             sampler.listen(1.0)
 
     def sample(self, seconds: float, *, last: bool = False) -> Arrivals:
-        """Return what arrived since the last look, divided by sender as the sampled packets are.
+        """Return what arrived since the last look; its bytes are divided by sender like those of the sampled packets.
 
-        Bytes that came while no packets were sampled are divided as the looks before and after them together, by their
-        bytes. So a single packet of a third node, seen alone because the traffic has ended, does not decide about all
-        that came before. The `last` look has no look after it.
+        `seconds`: the time since the last look. Bytes that came while no packets were sampled are returned by the next
+        look with samples. They are divided by sender like the bytes of the looks before and after them together. So a
+        single packet of a third node, which is seen alone because the traffic has ended, does not decide about all
+        bytes before. `last`: no other look follows, so nothing may wait for it.
         """
         now = self._look()
         if now[0] < self._before[0]:  # the overlay's interface is a new one, which counts from zero

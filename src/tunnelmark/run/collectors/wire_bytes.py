@@ -148,7 +148,7 @@ def split(counts: _counts.TrafficCounts, counted: Iterable[SizeCounts], bare: bo
     """Convert a node's counts to wire packets, if its card splits super-packets.
 
     `counted` covers all sent packets or a part of them, and is scaled up by its bytes: a byte makes nearly the same number
-    of wire packets in a super-packet of any length, so a part with longer or shorter ones than the rest does not matter.
+    of wire packets in a super-packet of any length, so it does not matter if that part has longer or shorter packets.
     `bare`: there is no tunnel, so the underlay's interface is the overlay's, too.
     """
     seen = tuple(counted)
@@ -161,10 +161,11 @@ def split(counts: _counts.TrafficCounts, counted: Iterable[SizeCounts], bare: bo
 
 
 def totals(passed: Mapping[str, _counts.TrafficCounts], counted: Iterable[SizeCounts], took: float) -> dict[str, float]:
-    """Return the bytes and packets that the ends sent inside (`inner_`) and outside, as values of `Collected.sums`.
+    """Return the bytes and packets that the ends sent inside and outside the tunnel, as values of `Collected.sums`.
 
-    `passed`: what passed at each end in `took` seconds. `counted`: the super-packets inside, which count as the wire
-    packets that they became. The value `rate` is the packets inside per second, where a super-packet counts as one.
+    `inner_bytes`, `inner_packets`: inside, where a super-packet counts as the wire packets into which it is split.
+    `bytes`, `packets`: outside. `rate`: packets per second inside, where a super-packet counts as one.
+    `passed`: what passed at each end in `took` seconds. `counted`: what was seen of the super-packets inside.
     """
     super_packets = tuple(counted)
     packets = sum(counts.inner_sent_packets for counts in passed.values())
@@ -192,7 +193,7 @@ def overhead(seen: Collected) -> Collected:
 
 
 def classes(sizes: Mapping[int, int]) -> list[float]:
-    """Return the share (0 to 1) of packets in each class of `CLASSES`, and beyond the last.
+    """Return the share (0 to 1) of the packets in each class of `CLASSES`, and last the share of all larger packets.
 
     `sizes`: the number of packets by their size in bytes, without the FCS.
     """
