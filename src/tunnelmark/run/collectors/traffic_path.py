@@ -69,7 +69,7 @@ class Arrivals:
         return float(sum(self.by_sender.values()))
 
     def scaled(self, inside: float, outside: float) -> Arrivals:
-        """Return arrivals of `inside` bytes inside and `outside` bytes outside, with the same shares by sender and of TCP.
+        """Return arrivals of `inside` bytes inside and `outside` bytes outside, with equal shares by sender and of TCP.
 
         Raises ZeroDivisionError if no bytes arrived outside here, because the shares come from these bytes.
         """
