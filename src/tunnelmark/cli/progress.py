@@ -20,6 +20,7 @@ from tunnelmark.cli.progress_events import BlockEvent, PlanEvent, RatioEvent, Tr
 from tunnelmark.cli.progress_views import ProgressView
 from tunnelmark.lab.backends import describe
 from tunnelmark.model.attempt import Attempt, stem
+from tunnelmark.plan import lengths
 from tunnelmark.plan.model import Plan, Trial
 from tunnelmark.run.runner import RunContext
 from tunnelmark.units import clock
@@ -34,8 +35,9 @@ def dry_run(console: Console, plan: Plan, context: RunContext) -> None:
         f"{len(plan.trials)} trials in {plan.study.blocks} blocks, seed {plan.study.seed}, "
         f"about {clock(estimate(plan, context))}"
     )
-    if said := _claims(plan):
-        console.print(said)
+    for said in (*long_trials(plan), _claims(plan)):
+        if said:
+            console.print(said, soft_wrap=True)
     if plan.study.enough is not None:
         console.print(f"further blocks follow until {until(plan.study.enough)}")
         console.print(price(plan, context))
@@ -55,8 +57,21 @@ def opening(console: Console, plan: Plan, context: RunContext, folder: Path) -> 
     if study.enough is not None:
         console.print(f"  until      {until(study.enough)}", soft_wrap=True)
     console.print(f"  time       {price(plan, context)}", soft_wrap=True)
+    for said in long_trials(plan):
+        console.print(f"             {said}", soft_wrap=True)
     if said := _claims(plan):
         console.print(f"  claims     {said}")
+
+
+def long_trials(plan: Plan) -> tuple[str, ...]:
+    """Return a line for each workload and profile whose trials the link makes much longer, with the reason."""
+    study = plan.study
+    return tuple(
+        f"a trial of {use.name} over {profile.name} lasts {said}"
+        for profile in study.profiles
+        for use in study.workloads
+        if (said := lengths.reason(use, (profile,)))
+    )
 
 
 def price(plan: Plan, context: RunContext) -> str:

@@ -28,6 +28,9 @@ ROUNDS = 20
 BURSTS = 5
 """It is measured for at least so many bursts of loss, on average: with fewer, a single burst decides its result."""
 
+LONG = 4
+"""From so many times a workload's default duration on, users get the reason before a run begins."""
+
 _LIMIT = 1000  # packets: netem's default (tc-netem(8))
 _SEGMENT = 1448  # bytes of payload of a full TCP segment with timestamps
 _INITIAL = 10  # segments of the initial window (RFC 6928)
@@ -152,6 +155,21 @@ def over(use: WorkloadUse, path: Sequence[Profile]) -> dict[str, Any]:
     elif "warmup" in made:  # at most half of the stated duration
         made["warmup"] = max(min(warmup, float(stated["duration"]) / 2), default["warmup"])
     return {name: f"{value:g} s" for name, value in made.items() if value > default[name]}
+
+
+def reason(use: WorkloadUse, path: Sequence[Profile]) -> str:
+    """Return in words why a trial lasts `LONG` times as long as the workload does by default, or longer; "" if not."""
+    made, default = over(use, path), use.lengths.get("duration")
+    if "duration" not in made or default is None or float(Duration.parse(made["duration"])) < LONG * default.default:
+        return ""
+    asked = needed(path)
+    causes = [f"a cut comes every {Duration(asked.period)}"] if asked.period else []
+    if default.of == "transfer":
+        if asked.warmup >= asked.window:
+            causes.append(f"TCP's window takes {Duration(round(asked.warmup, 1))} to settle")
+        elif bursts := _bursts(path):
+            causes.append(f"a burst of loss comes every {Duration(bursts)}")
+    return f"{made['duration']}: {' and '.join(causes) or 'round trips are long'}"
 
 
 def too_short(use: WorkloadUse, path: Sequence[Profile], kind: type[BaseModel]) -> str:

@@ -77,6 +77,16 @@ def test_bursts_of_loss_bring_the_window_down_before_it_is_measured():
     assert "within slow start and the bursts of loss after it" in said
 
 
+def test_a_user_is_given_the_reason_of_a_long_trial():
+    free = link(0.016, loss=Bursts(Duration(0.02), Duration(1)))
+    assert lengths.reason(use(), [free]) == "29 s: TCP's window takes 14.2 s to settle"
+    assert lengths.reason(use(duration="29 s"), [free]) == "", "the user has stated it"
+    assert lengths.reason(use("ping"), [free]) == "", "pings do not wait for TCP's window"
+    rare = link(0.04, 1e8, 10**6, loss=Bursts(Duration(0.02), Duration(5)), blackouts=(CUT,))
+    assert lengths.reason(use(), [rare]) == "26 s: a cut comes every 15 s and a burst of loss comes every 5 s"
+    assert lengths.reason(use(), [link(0.56, 30e6, 2_000_000)]) == "13 s: round trips are long"
+
+
 def test_where_loss_bounds_the_window_slow_start_need_not_fill_the_link():
     # RFC 9438, 5.1 for 100 ms and 0.01 %: 1.054 x 1000^0.75 = 187 segments, five doublings.
     lossy = link(0.1, 8 * 144_800_000, 1, loss=Chance(Share(0.0001)))
