@@ -1,6 +1,7 @@
 """A laboratory for VPNs: real daemons, real workloads, every arm compared with the bare link.
 
-Python programs read results with `tunnelmark.load(folder)` (see `tunnelmark.api`). It is imported at its first use.
+Python programs read results with `tunnelmark.load(folder)` (see `tunnelmark.api`). The module `tunnelmark.api` is
+imported only when a program first uses `load` or `Run`.
 """
 
 from typing import TYPE_CHECKING

@@ -47,11 +47,12 @@ def judge_twins(
 
 
 def noise(same: AAResult, setting: Scenario, metric: MetricInfo) -> float:
-    """Return the threshold beyond which an effect by this metric counts in this setting.
+    """Return the threshold beyond which an effect by this metric counts in this scenario (`setting`).
 
-    It is a ratio above 1 or a difference: the largest effect that is negligible, or that any pair of twins (of a VPN or
-    of direct) could show there. The link limits direct, which hardly scatters; the processor limits a VPN. So the noise
-    of one says nothing about the other.
+    The threshold is a ratio above 1, or a difference in the metric's unit. It is the largest of these effects: the one
+    that is negligible, and those that the pairs of twins could have shown by this metric in this scenario (`seen`).
+    Pairs of a VPN and pairs of direct both count, because the noise of one pair says nothing about the other: the link
+    limits direct, whose values hardly scatter, and the processor limits a VPN.
     """
     seen = [
         pair.noise

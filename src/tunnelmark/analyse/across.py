@@ -1,16 +1,19 @@
 """Compares each arm with itself across conditions and workloads, and that change with the change of direct. Pure.
 
-A condition is a profile on a topology. Inside a block, an arm's value in a condition is divided by its value in the
-study's first condition: this is what the arm *keeps* (a difference, if the metric declares one). What it keeps is then
-divided by what direct keeps. This ratio of ratios says whether a condition hurts a VPN more than the bare link. Both
-are effects like any others, one from each block, so they have the intervals, tests and verdicts of `pairing`. What all
-trials of a block share cancels in both effects, and what a condition does to all arms cancels in the second. A ratio of
-ratios compares two estimates directly, as "significant here and not there" does not (A. Gelman and H. Stern, "The
-Difference Between 'Significant' and 'Not Significant' is not Itself Statistically Significant", The American
-Statistician 60(4), 2006, pp. 328-331).
+A condition is a profile on a topology. Inside a block, an arm's value in a condition is divided by the arm's value in
+the study's first condition. The result is what the arm *keeps*. (If the metric is compared by differences, the arm
+keeps the difference of the two values.) What the arm keeps is then divided by what direct keeps. This ratio of ratios
+says whether a condition hurts a VPN more than the bare link.
 
-All ratios of ratios across conditions are one family after Holm, and all across workloads are another. Both are apart
-from the family of comparisons within conditions. A twin of direct is in neither: twins are judged by themselves.
+What an arm keeps and the ratio of ratios are effects like any others: each block gives one value, and `pairing` gives
+intervals, tests and verdicts. What all trials of a block share cancels in both effects. What a condition does to all
+arms cancels in the ratio of ratios. A ratio of ratios compares two estimates directly, while the statement "significant
+here and not there" does not compare them (A. Gelman and H. Stern, "The Difference Between 'Significant' and 'Not
+Significant' is not Itself Statistically Significant", The American Statistician 60(4), 2006, pp. 328-331).
+
+For Holm's correction, all ratios of ratios across conditions are one family, and all those across workloads are
+another. The comparisons within conditions are corrected separately from these two families. A twin of direct is in
+neither of the two families: it is judged only as a twin.
 """
 
 from __future__ import annotations
@@ -31,11 +34,12 @@ from tunnelmark.record.results import MetricInfo
 class Kept:
     """The part of its value in `base` that an arm keeps in `setting`, by one metric.
 
-    `kept`: the arm in `setting` compared with itself in `base`; it is not judged. `over_direct`: what the arm keeps,
-    compared with what the reference keeps in the same block; None for the reference itself. `verdict` is on
-    `over_direct`: *better* means that the arm keeps more than the reference does (of a delay: that less is added to
-    it). `failed`, `void`, `empty`: the number of blocks that ran in both settings and have no effect, because a trial
-    failed, because the laboratory spoilt one, or because the value in `base` is zero.
+    `kept`: the arm in `setting` compared with itself in `base`; this comparison is not judged. `over_direct`: what the
+    arm keeps, compared with what direct keeps in the same block; None for direct itself. `verdict`: the verdict on
+    `over_direct`. *Better* means that the arm keeps more than direct keeps; if lower values are better, as of a delay,
+    it means that the arm's value grows by less than direct's. `failed`, `void`, `empty`: the numbers of blocks that ran
+    in both settings and have no effect. A block is counted as `failed` if one of its two trials failed, as `void` if
+    the laboratory spoilt one, and as `empty` if the value in `base` is zero.
     """
 
     arm: str

@@ -145,9 +145,11 @@ def _pairs(
 def asked(plan: PlanInfo, reference: str | None, *, primary: bool) -> list[tuple[str, str]]:
     """Return the pairs of arms that are compared by primary metrics, or by all other metrics (`primary=False`).
 
-    Every arm is compared with direct, but by a primary metric direct's twins are left to the A/A judgement. By a
-    primary metric every two of the other arms are compared, too, except for twins and the anchor. `reference`: the name
-    of direct; if it is None, no arm is compared with direct.
+    A pair has the arm first, and then the arm that it is compared with. By metrics that are not primary, every other
+    arm is compared with direct, and there are no further pairs. By primary metrics, every other arm except direct's
+    twins is compared with direct; the A/A judgement compares those twins. In addition, every two of the other arms are
+    compared, in the order of the plan; second names of an arm (`same_as`) and anchors are left out here. `reference`:
+    the name of direct; if it is None, no arm is compared with direct.
     """
     others = [arm for arm in plan.arms if reference is not None and arm.name != reference]
     to_direct = [(arm.name, str(reference)) for arm in others if not (primary and arm.same_as == reference)]

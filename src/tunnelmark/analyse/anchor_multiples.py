@@ -1,4 +1,4 @@
-"""The headline of a cell: a multiple of the anchor, a share of direct, or added time; with an interval for other machines.
+"""The headline of a cell: a multiple of the anchor, a share of direct, or added time; with a range for other machines.
 
 A ratio holds on other machines if the same thing limits both sides. It does not if different things limit them. Against
 direct, which its link limits, VPNs that their processor limits were 2.3 to 2.6 times as slow on one machine as on
@@ -7,11 +7,13 @@ given as a multiple of the anchor within the block. The anchor is our own tunnel
 must. Any other cell, such as one that the link, the load or a window bounds, is given as a share of direct. A delay is
 given as what it adds to direct's, because delays add and have no multiple.
 
-**On another machine.** A run's interval covers this run on this machine. The prediction adds what moves between
-machines. The variance of the difference of two runs' log multiples is that between machines (`machines.BETWEEN`) plus
-twice this run's own: once for each run, because the other run is taken to be as long. Its factor is Student's t at the
-degrees of freedom of that sum (Satterthwaite, "An approximate distribution of estimates of variance components",
-Biometrics Bulletin 2, 1946, pp. 110-114).
+**On another machine.** A run's interval covers this run on this machine. The function `prediction` returns a wider
+interval, which covers a run of the same length on another machine. Its width follows from the variance of the
+difference between the two runs' log multiples. This variance is a sum: the variance between machines
+(`machines.BETWEEN`), and twice the variance of this run's own mean, because the other run's mean is taken to have the
+same variance. Half of the interval's width is the root of the sum times Student's t, at the degrees of freedom of the
+sum (Satterthwaite, "An approximate distribution of estimates of variance components", Biometrics Bulletin 2, 1946, pp.
+110-114).
 """
 
 from __future__ import annotations
@@ -41,9 +43,9 @@ class Multiple:
     """An arm as a multiple of another arm: the geometric mean of the ratios within each block, and its interval.
 
     `effects`: the ratio in each block. `prediction`: the range in which 95 % of equally long runs on another machine
-    would find the multiple. `zeros`: the number of blocks in which either value is zero or below; if there is one, or
-    if no block has both arms, `estimate` is None. `apart`: says that different things limit the two sides;
-    else "".
+    would find the multiple. `zeros`: the number of blocks in which either value is zero or below. `estimate` is None if
+    there is such a block, or if no block has both arms. `apart`: says that different things limit the two sides; else
+    "".
     """
 
     arm: str
@@ -67,12 +69,14 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The headline of a cell, with its bottleneck (`bound`).
+    """The headline of a cell (`arm` in `setting`) by one metric, with the cell's bottleneck (`bound`).
 
-    `first`: which figure comes first. `apart`: says that different things limit the arm and direct, so that their ratio
-    measures the machine; else "". `multiple`: the multiple of the anchor; None if the metric is not one of transfers,
-    for the anchor itself, and without an anchor. `added`: None if the metric is not a delay, and for direct itself.
-    `cpu`: the CPU seconds per gigabyte of the source and of the target, each None if it was not watched.
+    `first`: which figure comes first (see `First`). `apart`: a text if different things limit the arm and direct, so
+    that their ratio measures the machine; else "". `multiple`: the multiple of the anchor; None if the metric does not
+    measure a transfer, if the arm is the anchor, or if the study has no anchor. `added`: how much longer the delay is
+    than direct's; None if the metric is not a delay, or if the arm is direct. `cpu`: the CPU seconds per gigabyte on
+    the node that is the source of the traffic, and on the target node; each is None if the node's CPU time was not
+    watched.
     """
 
     arm: str
@@ -99,8 +103,8 @@ def anchor_of(arms: Sequence[ArmInfo]) -> str | None:
 def headlines(analysis: Analysis, between: MachineComparison = BETWEEN) -> tuple[Headline, ...]:
     """Return a headline for each arm, setting and primary metric that has values.
 
-    () if the study has no anchor, and no trial was watched for what limits it. `between`: how far multiples differ
-    between machines.
+    The result is () if two conditions hold together: the study has no anchor, and no trial was watched for what limits
+    it. `between`: how far multiples differ between machines.
     """
     anchor = anchor_of(analysis.results.plan.arms)
     if anchor is None and not analysis.bound_by:
@@ -150,7 +154,7 @@ def against(
     said: str = "",
     level: float = intervals.LEVEL,
 ) -> Multiple:
-    """Return a cell (one metric of one arm in one setting) as a multiple of another one, in the blocks that have both.
+    """Return a cell (one metric of one arm in one setting) as a multiple of another cell, in the blocks that have both.
 
     `between`: how far multiples differ between machines. `said`: the text for `Multiple.apart`. `level`: the nominal
     chance of error of the interval.

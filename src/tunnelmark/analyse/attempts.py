@@ -1,6 +1,7 @@
 """Chooses the attempt of each trial that counts, and says for which metrics it can be used. Pure.
 
-The choice does not depend on any measured value: an attempt is void or disturbed by what the laboratory saw of itself.
+The choice does not depend on any measured value. Whether an attempt is void or disturbed follows only from what the
+laboratory recorded about itself and its machine during the attempt.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from tunnelmark.record.results import MetricInfo, TrialRow
 
 
 def chosen(rows: Iterable[TrialRow]) -> tuple[TrialRow, ...]:
-    """Return one attempt of each trial, in the order in which trials first occur.
+    """Return the attempt that counts of each trial, in the order in which trials first occur.
 
-    It is the first attempt that is not void and of which no primary metric is void; else the first that is not void;
-    else the last.
+    It is the trial's first attempt that is not void and whose primary metrics all have usable values. If there is none,
+    it is the first attempt that is not void, else the last attempt. A disturbance can spoil some metrics of an attempt
+    and leave others usable (see `grade_for`).
     """
     by_trial: dict[str, list[TrialRow]] = {}
     for row in rows:
@@ -29,7 +31,7 @@ def _chosen(attempts: Sequence[TrialRow]) -> TrialRow:
 
 
 def grade_of(row: TrialRow) -> Grade | None:
-    """Return the grade of an attempt; None if it failed, which is not graded."""
+    """Return the grade of an attempt; None if the attempt failed, because failed attempts are not graded."""
     if row.outcome != "ok":
         return "void" if row.outcome == "void" else None
     if row.grade is not None:
@@ -47,7 +49,8 @@ def causes_of(row: TrialRow) -> tuple[str, ...]:
 def grade_for(row: TrialRow, metric: MetricInfo) -> Grade:
     """Return the grade of an attempt's value of one metric; "void" if the attempt has no result.
 
-    Metrics react differently to a disturbance, which each says by its `feels`.
+    A disturbance affects some metrics more than others. The field `feels` of a metric names the kind of disturbance
+    that affects the metric, and an attempt has a grade for each kind.
     """
     if row.grade is None:
         return grade_of(row) or "void"

@@ -1,8 +1,10 @@
 """Predicts which differences a study can detect with a number of blocks, before it is run. Pure.
 
-The prediction uses the spread between the blocks of an earlier run, or a stated one. The smallest difference is that of
-`detectable`: found in four of five studies, at the level that Holm's correction leaves to one question while all are
-open, and larger than what twins of that spread would show by chance in so many blocks.
+The prediction uses the spread between the blocks of an earlier run, or a stated spread. A difference counts as detected
+if three conditions hold (see `detectable`). Four of five studies find the difference. They find it with a test whose
+chance of error is 5 % divided by the number of all questions of the study, as Holm's correction asks of the first
+decision. And the difference is larger than chance would show between twins with that spread in the same number of
+blocks.
 """
 
 from __future__ import annotations
@@ -49,12 +51,12 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The length of a metric's trials with which time is spent best.
+    """The window of a trial with which a study's time is best spent, for one metric in one setting.
 
     `own`: the share (0 to 1) of the variance between blocks that is the trials' own noise, which longer trials reduce.
     `window`: the measured seconds of a trial. `overhead`: the further seconds that a trial costs. `best`: the best
-    window in seconds; None if longer is always better. `time`: the time in which trials with the best window would give
-    the same interval, as a share of the time with the present window.
+    window in seconds; None if longer is always better. `time`: how much time a study with the best window takes for an
+    interval of the same width, as a share of the time that a study with the present `window` takes.
     """
 
     setting: Scenario
@@ -132,13 +134,15 @@ def seen(spread: BlockSpread, together: int, counts: Sequence[int] = COUNTS) -> 
 
 
 def splits(analysis: Analysis, block_seconds: float) -> tuple[Split, ...]:
-    """Return how to divide time between blocks and longer trials, for each metric with values over time, in plan order.
+    """Return the best length of trials for each metric that has values over time, in the plan's order.
 
-    A trial's own noise is estimated from the difference of its two halves: the variance of a whole trial is a quarter
-    of that of this difference, however values are correlated within the halves. Longer trials do not reduce the other
-    part of the variance between blocks. The best length balances both parts against the overhead of a trial (W. G.
-    Cochran, "Sampling Techniques", 3rd edition, 1977, 10.6: the optimum of a sample in two stages). The share of noise
-    that is used is the median over arms. `block_seconds`: how many seconds one block takes.
+    `block_seconds`: how many seconds one block takes. A study may divide its time between more blocks and longer
+    trials. Longer trials reduce only the noise of a trial itself, and no other part of the variance between blocks. The
+    best length balances both parts against the overhead of a trial (W. G. Cochran, "Sampling Techniques", 3rd edition,
+    1977, 10.6: the optimum of a sample in two stages).
+
+    The noise of a trial is estimated from its two halves: its variance is a quarter of the variance of the difference
+    between the two halves, however values are correlated within a half. `Split.own` is the median over arms.
     """
     plan = analysis.results.plan
     trials = max(len(plan.trials) // max(plan.blocks, 1), 1)

@@ -4,13 +4,20 @@ If different things limit the two sides of a ratio, the ratio measures the machi
 link against a VPN at the rate of its processor is another number on every machine. So a report says next to the ratio
 what limited each side.
 
-The evidence is what the nodes counted while the traffic ran (`run.collectors.limits`), and how much arrived. The first
-of these that holds is the answer: the whole load arrived; the generator says that it was its own limit; the link was
-full, or its queue overflowed, and what it carried was not lost behind it; the emulator's cores were busy all the time;
-a VPN took in far more than its own TCP carried; the sender's or the receiver's core was busy all the time; TCP waited
-for a window; packets were lost in some place; the program had nothing to send. Cores come before windows and losses,
-because a program that gets no processor leaves its window closed and its buffers full: these are only consequences.
-Without such evidence the answer is `unknown`; nothing is guessed.
+The evidence is what the nodes counted while the traffic ran (`run.collectors.limits`), and how much of the load
+arrived. The first of these conditions that holds is the answer:
+- the whole load arrived;
+- the generator says that it was at its own limit;
+- the link was full, or its queue overflowed, and the receiver dropped almost nothing of what the link had carried;
+- the emulator's cores were busy all the time;
+- a VPN that sends its packets over TCP took in far more packets than its TCP carried;
+- the core of the sender or of the receiver was busy all the time;
+- TCP waited for a window;
+- packets were lost in some place;
+- the program had nothing to send.
+If no condition holds, the answer is `unknown`; nothing is guessed. Cores come before windows and losses, because a
+program that gets no processor leaves its window closed and its buffers full. The window and the losses are then only
+consequences.
 """
 
 from __future__ import annotations
@@ -101,8 +108,8 @@ With more, they are of super-packets, or the packets were fragmented."""
 def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None, back: int | None = None) -> Bottleneck | None:
     """Return what limited a trial; None if it has no result, or if the collector did not watch it.
 
-    `rate`: the link's rate in bit/s; None if it is not shaped. `back`: the rate of the opposite direction in bit/s;
-    None if it is `rate`, too.
+    `rate`: the link's rate in bit/s; None if the link is not shaped. `back`: the rate of the opposite direction in
+    bit/s; None if it equals `rate`.
     """
     limits = row.limits
     if row.outcome != "ok" or not limits:
@@ -228,11 +235,13 @@ def _cores(limits: Mapping[str, float], sender: str, ends: Iterable[str], other:
 
 
 def without_rest(limits: Mapping[str, float], end: str, other: float) -> float:
-    """Return the share of the time (0 to 1) in which the core of an end was busy, less what other work used of it.
+    """Return the share of the time (0 to 1) in which the core of an end was busy, without the time of other work.
 
-    `limits`: what was counted in the trial. `end`: `source` or `target`. `other`: the cores that other work used.
-    `other` is not subtracted if the node itself used the core for at least `MOSTLY` of the time, or used it or waited
-    for it for at least `CORE` of the time. At least the share that the node itself used is left.
+    `limits`: what was counted in the trial. `end`: `source` or `target`. `other`: how many cores other work used (0.3
+    is 30 % of one core). `other` is subtracted from the share in which the core was busy, but at least the share in
+    which the node itself used the core is left. There are two exceptions, in which nothing is subtracted: the node
+    itself used the core for at least `MOSTLY` of the time, or the times in which the node used the core or waited for
+    it sum to at least `CORE`.
     """
     own, waited, core = (limits.get(f"{what}_{end}", 0.0) for what in ("used", "waited", "core"))
     return core if own >= MOSTLY or own + waited >= CORE else max(own, core - other)
@@ -269,9 +278,12 @@ def _lost(limits: Mapping[str, float], sender: str, receiver: str) -> Bottleneck
 
 
 def of_cell(bounds: Iterable[Bottleneck | None]) -> Bottleneck | None:
-    """Return the bottleneck of more than half of the trials; `unknown` if they differ, None if no trial was watched.
+    """Return the bottleneck of more than half of the watched trials; None if no trial was watched.
 
-    If packets were lost in more than half of the trials, all places that lost enough of them are named (`SHARED`).
+    `bounds`: the bottleneck of each trial; None for a trial that was not watched. If the trials differ so much that no
+    bottleneck has more than half of them, the result is `unknown`. The cores of the two ends count together, and so do
+    losses in different places. A loss names the place that lost the most packets, or each place that lost at least a
+    share `SHARED` of the lost packets.
     """
     seen = [bound for bound in bounds if bound is not None]
     if not seen:
@@ -346,7 +358,7 @@ def apart(one: Bottleneck | None, other: Bottleneck | None) -> str:
 
 
 def apart_from_direct(analysis: Analysis, cell: MetricCell) -> str:
-    """Say what limits a cell and direct if that differs, so that their ratio measures the machine; else ""."""
+    """Say that different things limit a cell and direct, so that their ratio measures the machine; else ""."""
     own = bound_of(analysis, cell.arm, cell.setting, cell.metric)
     theirs = bound_of(analysis, analysis.reference, cell.setting, cell.metric)
     return apart(own, theirs).format(analysis.reference) if cell.arm != analysis.reference else ""

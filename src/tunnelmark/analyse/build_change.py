@@ -1,11 +1,12 @@
 """Judges after each block if a new build of a VPN is slower than an old one, and says when a run may end. Pure.
 
 The interval of a ratio is a confidence sequence: in 95 % of runs it holds the true ratio after every block at once. So
-one may look at it at any time, stop when the answer is clear, and add blocks later. It is the inversion of a mixture of
-t likelihoods, in which the effect in standard deviations is normal with variance `PRIOR`: T. L. Lai, "On Confidence
-Sequences", Annals of Statistics 4(2), 1976, pp. 265-280; H. Wang and A. Ramdas, "Anytime-valid t-tests and confidence
-sequences for Gaussian means with unknown variance", Sequential Analysis 44(1), 2025, pp. 56-110. With 8 to 40 blocks it
-is 1.8 to 1.6 times as wide as Student's, which holds at one look only.
+one may read the interval at any time, stop when the answer is clear, and add blocks later. The interval holds each
+effect for which the measured values are likely enough. "Likely" is relative to a mixture of many effects, by the
+likelihood of Student's t; in the mixture, the effect in standard deviations is normal with variance `PRIOR`: T. L. Lai,
+"On Confidence Sequences", Annals of Statistics 4(2), 1976, pp. 265-280; H. Wang and A. Ramdas, "Anytime-valid t-tests
+and confidence sequences for Gaussian means with unknown variance", Sequential Analysis 44(1), 2025, pp. 56-110. With 8
+to 40 blocks the interval is 1.8 to 1.6 times as wide as Student's interval, which holds only if it is read once.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ FARTHEST = 2000
 class BuildChange:
     """Two builds compared by one metric over `blocks` blocks: the ratio of the second to the first, and its interval.
 
-    `interval`: it holds after every block at once. `medians`: those of both builds, in the metric's unit; None for a
-    build without values. `needed`: with so many blocks of this spread, the stated change would be seen nine times in
-    ten; None if it is unknown, or more than `FARTHEST`.
-    `why`: the reason for the states "set aside" and "fails", and for "no change" where there is no ratio; else "".
-    `bound`: what limited both builds, if it is not the VPN's own work; else "".
+    `ratio`, `interval`: None if there is no ratio; the interval holds after every block at once. `medians`: the median
+    of each build, in the metric's unit; None for a build without values. `needed`: how many blocks would show the
+    stated change in nine of ten runs, if blocks go on to scatter as they do; None if the number is unknown, or above
+    `FARTHEST`. `why`: the reason for the states "set aside" and "fails", and for "no change" where there is no ratio;
+    else "" (the states: `MetricState`). `bound`: what limited both builds, if it was not the VPN's own work; else "".
     """
 
     setting: Scenario
@@ -111,9 +112,9 @@ class BuildVerdict:
 
 
 def radius(blocks: int, spread: float, level: float) -> float:
-    """Return half the width of the confidence sequence of a mean of `blocks` values; infinite if they are too few.
+    """Return half the width of the confidence sequence of a mean of `blocks` values; infinite if `blocks` is too small.
 
-    `spread`: the values' standard deviation. The sequence holds at all looks with a chance of 1 - `level`.
+    `spread`: the values' standard deviation. The sequence holds after every block at once with a chance of 1 - `level`.
     """
     if blocks < 2:
         return inf
@@ -136,7 +137,14 @@ def needed(blocks: int, spread: float, change: float, level: float) -> int | Non
 
 
 def state_of(logs: Sequence[float], metric: MetricInfo, change: float, level: float) -> MetricState:
-    """Return the result by one metric from the log ratios of new to old; `change` is a share (0.03: 3 %)."""
+    """Return the result by one metric: "no change", "slower", "faster" or "open" (see `MetricState`).
+
+    `logs`: the log ratio of the new build to the old one in each block. `change`: the stated change as a share (0.03: 3
+    %). `level`: the chance of error of the interval, as in `radius`. "no change": the interval lies within the stated
+    change in both directions. "slower", "faster": the interval reaches beyond the stated change, and lies wholly on the
+    side on which the new build is worse, or better, by this metric. "open": none of these yet, or fewer than two
+    blocks.
+    """
     if len(logs) < 2:
         return "open"
     middle, half = fmean(logs), radius(len(logs), stdev(logs), level)
@@ -149,7 +157,8 @@ def state_of(logs: Sequence[float], metric: MetricInfo, change: float, level: fl
 def builds(analysis: Analysis, enough: Enough) -> BuildVerdict:
     """Return the verdict on a study of two builds (`compose.two_builds`) after the blocks so far.
 
-    ValueError if the run was not asked about a change.
+    `enough`: what the run was asked: the change to be found or excluded, and the metrics that decide (none: the primary
+    metrics). ValueError if `enough.change` is None.
     """
     if enough.change is None:
         raise ValueError("this run was not asked about a change between two builds")
@@ -293,7 +302,7 @@ def reason(verdict: BuildVerdict) -> str:
 def more_needed(verdict: BuildVerdict, blocks: int) -> int | None:
     """Return how many more blocks should show the stated change by every open metric, in whole batches.
 
-    `blocks`: how many have run. None if no metric is open, or if the number is unknown for any of them.
+    `blocks`: how many blocks have run. None if no metric is open, or if the number is unknown for some open metric.
     """
     counts = [line.needed for line in verdict.open_lines]
     known = [count for count in counts if count is not None]

@@ -1,4 +1,4 @@
-"""Finds throughputs that the link, the offered load or the lab limited, and not the arm."""
+"""Finds rates that the link, the offered load or the lab limited, so that they do not show what the arm can do."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ def ceiling_of(
     *,
     ended_by_lab: bool = False,
 ) -> Ceiling | None:
-    """Return what limited this rate, if not the arm; None if it was the arm, or if the cell has no value or no rate.
+    """Return what limited the rate of this cell, if it was not the arm; else None.
 
-    `share`: how direct fills the link in the same setting. `offered`: the bit/s that the workload offers. `capacity`:
-    what the workload reaches on the bare, unshaped link of the same topology. `ended_by_lab`: in most trials the
-    workload itself says that it was at its limit.
+    None also if the cell has no value, or if its metric is not a rate. `share`: how far direct fills the link in the
+    same setting; None if that is not known. `offered`: the bit/s that the workload offers; None if it sends as fast as
+    it can. `capacity`: what the workload reaches on the bare, unshaped link of the same topology; None if that was not
+    measured. `ended_by_lab`: whether, in most trials, the workload reported that its load generator was at its own
+    limit; the generator is a part of the lab.
     """
     if cell.spread is None or not is_rate(cell.metric):
         return None

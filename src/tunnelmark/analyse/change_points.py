@@ -1,15 +1,21 @@
-"""Finds where a series changes its level: the most likely split, tested by permutation, then within each part. Pure.
+"""Finds where a series changes its level: tests the most likely split in two, and then each part again. Pure.
 
-The statistic is the largest standardised Mann-Whitney statistic over all splits of the series in two (D. M. Hawkins and Q. Deng, "A
-Nonparametric Change-Point Control Chart", Journal of Quality Technology 42(2), 2010, pp. 165-173). It is made of ranks, so that one run far
-off, or a ratio of zero, decides nothing. Its p value is the share of random orders of the same values in which it is as large; that is exact
-where nothing changed, whatever the values' distribution. A series with a change is split there, and its parts are tested in turn, as
-in D. S. Matteson and N. A. James, "A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data", JASA 109, 2014, pp. 334-345,
-which benchmarks of software use (D. Daly et al., "The Use of Change Point Detection to Identify Software Performance Regressions in a Continuous
-Integration System", ICPE 2020). All series that are tested together are one family, corrected after Holm in each round. A change
-is placed by least absolute deviations (J. Bai, "Least Absolute Deviation Estimation of a Shift", Econometric Theory 11, 1995, pp. 403-436), and at the
-end placed and tested again between its neighbours (J. Bai, "Estimating Multiple Breaks One at a Time", Econometric Theory 13, 1997, pp. 315-352).
-`bench/change_points.py` counts false changes and those found.
+The statistic is the largest standardised Mann-Whitney statistic over all splits of the series in two (D. M. Hawkins and
+Q. Deng, "A Nonparametric Change-Point Control Chart", Journal of Quality Technology 42(2), 2010, pp. 165-173). The
+statistic is made of ranks, so one run far off, or a ratio of zero, cannot cause a change by itself. The p value is the
+share of random orders of the same values in which the statistic is at least as large. If nothing changed, this p value
+is exact, whatever the distribution of the values.
+
+A series with a change is split there, and its parts are tested in turn, as in D. S. Matteson and N. A. James, "A
+Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data", JASA 109, 2014, pp. 334-345. Benchmarks
+of software use this method (D. Daly et al., "The Use of Change Point Detection to Identify Software Performance
+Regressions in a Continuous Integration System", ICPE 2020). All series that are tested together are one family, which
+is corrected after Holm in each round.
+
+The place of a change is found by least absolute deviations (J. Bai, "Least Absolute Deviation Estimation of a Shift",
+Econometric Theory 11, 1995, pp. 403-436). At the end, each change is placed again and tested again in the stretch
+between its two neighbours (J. Bai, "Estimating Multiple Breaks One at a Time", Econometric Theory 13, 1997, pp.
+315-352). `bench/change_points.py` counts how many changes are found, and how many are false.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ def detectable(additive: Sequence[float], level: float, threshold: float) -> flo
 
     None with fewer than `MIN_BLOCKS` blocks. `additive`: the effect of each block, a log ratio or a difference.
     `level`: the chance of error left to this one question. `threshold`: the smallest effect that counts at all. An
-    estimate must be beyond it, too, so a true effect must be larger by its own noise.
+    effect is shown only if its estimate is larger than the threshold. Estimates scatter around the true effect, so the
+    smallest true effect is larger than the threshold by a part of that scatter.
     """
     n = len(additive)
     if n < MIN_BLOCKS:

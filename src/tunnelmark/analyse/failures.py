@@ -49,7 +49,7 @@ def grouped(failures: Iterable[TrialRow]) -> tuple[FailureGroup, ...]:
 
 
 def silent(trials: Sequence[TrialRow]) -> tuple[str, ...]:
-    """Return the arms that never had a result, though some attempt was not void, in the order of these attempts."""
+    """Return the arms with a failed attempt and no result, in the order of their first failed attempts in `trials`."""
     tried = Counter(row.arm for row in trials if row.outcome != "void")
     good = Counter(row.arm for row in trials if row.outcome == "ok")
     return tuple(arm for arm in tried if not good[arm])

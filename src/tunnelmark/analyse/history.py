@@ -67,10 +67,12 @@ def history(
 ) -> History:
     """Return the effects against direct of these runs over time.
 
-    `metrics` and `arms` choose what is shown; by default the primary metrics, and all arms. Runs are in one series if
-    they were asked for the same arm, link, topology and workload. Versions of programs may differ, because they are
-    what changes. Each machine has its own series unless `join_machines` is set. UnknownName if no run has a metric or
-    an arm. UsageError if no run compares any of them with direct.
+    `analyses`: the analysis of each run, by the run's name. `metrics`: names of metrics without the workload, such as
+    "goodput"; if it is empty, the primary metrics are shown. `arms`: names of arms; if it is empty, all arms are shown.
+    Runs are in one series if they were asked for the same arm, link, topology and workload. Versions of programs may
+    differ, because they are what changes. Each machine has its own series unless `join_machines` is set. UnknownName if
+    a name in `metrics` or `arms` is in no run. UsageError if no run compares a chosen arm with direct by a chosen
+    metric.
     """
     _known("metric", metrics, (cell.metric.name for each in analyses.values() for cell in each.cells))
     _known("arm", arms, (arm.name for each in analyses.values() for arm in each.results.plan.arms))

@@ -39,9 +39,10 @@ Performance of a Sequential Procedure for the Fixed-Width Interval Estimation of
 Statistics 37(1), 1966, pp. 36-50). With the factor of 96.5 % it is 95 % or more (`bench/stopping_bars.py` simulates it)."""
 
 LEVEL_UNTIL_CHANGED = 0.025
-"""`LEVEL` of a run that stops when a change between two builds is found or excluded (`build_change`, whose own intervals
-hold at every look). All other intervals of such a run are too near to what it stopped for: those of 95 % hold the truth
-in 90 to 96 % of runs, those with the factor of 97.5 % in 96 % or more, by the simulation in `bench/ab.py`."""
+"""`LEVEL` of a run that stops when a change between two builds is found or excluded (`build_change`, whose own
+intervals hold after every block). All other intervals of such a run are too near to what it stopped for: those of 95 %
+hold the truth in 90 to 96 % of runs, those with the factor of 97.5 % in 96 % or more, by the simulation in
+`bench/ab.py`."""
 
 MIN_BLOCKS = 3
 """Fewer blocks than this give no interval and no test; Student's factor at two blocks is 12.7."""
@@ -60,9 +61,11 @@ _ROUNDING = 1e-12
 
 
 def level_of(enough: Enough | None) -> float:
-    """Return the nominal chance of error with which a run's intervals hold in 95 % of such runs.
+    """Return the level (nominal chance of error) at which the intervals of such a run hold the truth in 95 % of runs.
 
-    `enough`: what decides when the run ends; None if its number of blocks is fixed.
+    The level is 5 % for a run that does not end because of its results. It is smaller for a run that ends when its
+    intervals are narrow, or when a change is found or excluded. `enough`: what decides when the run ends; None if its
+    number of blocks is fixed.
     """
     if enough is not None and enough.change is not None:
         return LEVEL_UNTIL_CHANGED
@@ -84,11 +87,13 @@ def interval(effects: Sequence[float], level: float = LEVEL) -> Interval | None:
 
 
 def expanded_tail(n: int, level: float = LEVEL) -> float:
-    """Return the tail (0 to 1) of Hesterberg's expanded percentile interval: Phi(-sqrt(n / (n - 1)) t), and not 2.5 %.
+    """Return the tail (0 to 1) of Hesterberg's expanded percentile interval, which takes the place of the usual 2.5 %.
 
-    The plain percentile interval is too narrow for two reasons: the bootstrap's spread is that of n, not n - 1, and it
-    uses the normal instead of t. With five blocks it holds the truth 85 % of the time where 95 % is said; if it is
-    expanded, 94 %.
+    The tail is Phi(-sqrt(n / (n - 1)) t), where `n` is the number of blocks, Phi is the normal distribution function,
+    and t is Student's factor for n - 1 degrees of freedom at `level`. The plain percentile interval is too narrow for
+    two reasons: the bootstrap divides by n instead of n - 1, and its factor is that of the normal distribution instead
+    of Student's t. With five blocks, the plain interval of 95 % holds the truth 85 % of the time, and the expanded one
+    94 %.
     """
     from scipy.special import ndtr  # SciPy costs 0.4 s, and most commands need none of it
 
@@ -98,8 +103,9 @@ def expanded_tail(n: int, level: float = LEVEL) -> float:
 def percentiles(values: NDArray[np.float64], tail: float) -> tuple[float, float]:
     """Return the lower and upper `tail` quantile of the bootstrap distribution of the mean.
 
-    With few blocks the distribution has few steps; of the two steps around a quantile the outer one is taken, as these
-    intervals are rather too narrow than too wide.
+    `values`: the additive effect of each block. `tail`: a share, such as `expanded_tail` returns. With few blocks the
+    distribution has few steps. If a quantile lies between two steps, the outer step is taken, because these intervals
+    tend to be too narrow.
     """
     n = len(values)
     if n > EXACT_BLOCKS:
@@ -179,9 +185,9 @@ def student(effects: Sequence[float], level: float = LEVEL) -> tuple[float, floa
 def sign_interval(effects: Sequence[float], level: float = LEVEL) -> tuple[float, float] | None:
     """Return the narrowest exact interval of the median, with a confidence of at least 1 - `level`.
 
-    Its ends are two of the effects. It asks nothing of their distribution (Thompson 1936), and effects may be infinite.
-    None if even the smallest and the largest effect hold the median less often: with five or fewer blocks at a level of
-    5 %, with four or fewer at 10 %.
+    Both ends of the interval are effects of single blocks. The interval holds for any distribution of the effects
+    (Thompson 1936), and effects may be infinite. None if even the interval from the smallest to the largest effect has
+    a confidence below 1 - `level`: with five or fewer blocks at a level of 5 %, with four or fewer at 10 %.
     """
     n, ordered = len(effects), sorted(effects)
     tail, found = 0.0, None

@@ -1,7 +1,9 @@
 """Compares the emulator's counts of a run's own traffic with the profile. Pure.
 
-A look has a few thousand probes, which are too few to meet a rare loss. All arms of a block meet the same decisions,
-packet by packet, so of each block only the attempt with most packets counts.
+A look has a few thousand probes, which are too few to meet a rare loss. So the packets of the trials are counted, too.
+Within a block, the emulator decides the same for packets of the same number, whichever arm sends them. The counts of
+several arms would therefore say no more than the largest of them, and from each block only the attempt with the most
+packets is used.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ class Count:
 
     @property
     def tells(self) -> bool:
-        """Whether neither a link that strikes nothing nor one that strikes twice as often would pass."""
+        """Whether so many packets can tell: a link that strikes none, or strikes twice as often, would be outside."""
         twice = min(2 * self.share, 1.0)
         beyond = self.offered * (twice - self.share) - self.room - _MISSED * self.deviation(twice)
         return beyond > 0 and self.offered * self.share > self.room
@@ -105,7 +107,7 @@ class Draws:
 
     @property
     def tells(self) -> bool:
-        """Whether neither a link that loses nothing nor one that loses twice as often would pass."""
+        """Whether so many packets can tell: a link that loses none, or loses twice as often, would be outside."""
         return self.expected > self.room and self.twice - self.expected > self.room
 
 
@@ -147,16 +149,17 @@ class Wander:
 
     @property
     def tells(self) -> bool:
-        """Whether a link with 0.7 times the jitter would be found; its squares also spread less."""
+        """Whether so many blocks can tell: a link with 0.7 times the jitter would be outside."""
         relative = (self.room - _HELD + _MISSED * self._error) / self.mean if self.mean else 0.0
         return _SMALLER**2 * (1 + relative) + _HELD < 1
 
 
 def place_of(links: Sequence[Sequence[str]], way: str) -> tuple[int, int]:
-    """Return the index of the link that a direction belongs to, and the index of the target node on that link.
+    """Return the index of the direction's link in `links`, and the index of the direction on that link.
 
-    `links`: the nodes of each link. `way`: the direction (`a>b`, on a switch `all>b`). The second index is 0 for the
-    direction back.
+    `links`: the names of each link's nodes, in the link's order. `way`: the direction (`a>b`, on a switch `all>b`). The
+    index of a direction is the index of its target among the link's nodes. On a link of `a` and `b`, that is 1 for
+    `a>b`, and 0 for the direction back, `b>a`.
     """
     source, _, target = way.partition(">")
     number = next(n for n, nodes in enumerate(links) if target in nodes and (source in nodes or len(nodes) > 2))

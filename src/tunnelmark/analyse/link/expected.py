@@ -77,13 +77,15 @@ class ExpectedRange:
 class Expected:
     """The values that a row of probes should have over a direction that does what its profile says.
 
-    `limits`: the range of each property; properties of which the profile says nothing are left out.
+    `limits`: the range of each property, by name; properties of which the profile says nothing are left out.
     `pooled`: delays of all runs, in seconds. `shape`: the range of the distance between the distribution of a row's
     delays and that of `pooled`; None if the delay does not vary.
     `ceiling`: seconds; the largest delay of any run, plus what the instrument may add.
     `losing`: each probe's chance to be lost (NaN near starts and ends of bursts and cuts); None if the times of bursts
-    and cuts are not known. `misplaced`: the range of the number of probes that were lost, or not, against `losing`.
-    `clock_error`: by how many seconds all delays may be wrong together; the limits are wider by it.
+    and cuts are not known. `misplaced`: the range of the number that `elsewhere` returns, the probes whose loss or
+    arrival contradicts `losing`; None if `losing` is None.
+    `clock_error`: by how many seconds all delays may be wrong together; the limits of delays (`LEVELS`) and `ceiling`
+    are already wider by that time.
     """
 
     limits: Mapping[str, ExpectedRange]
@@ -132,8 +134,10 @@ def expect(
 ) -> Expected:
     """Return the values that probes `sent` at these times (seconds since the link's zero) should have, by simulation.
 
-    `serial`: see `serial_of`. `path`: the link's random numbers, if its seed and zero are known. `clock_error`: by how
-    many seconds all measured delays may be wrong together.
+    The link's zero is the moment at which the emulator's time for the link begins. `model`: whether the link applies
+    its figures exactly as stated or with netem's arithmetic. `direction`: what the profile states for the probes'
+    direction. `serial`: see `serial_of`. `path`: the link's random numbers; None if its seed or its zero is not known.
+    `clock_error`: by how many seconds all measured delays may be wrong together.
     """
     runs = int(np.clip(_DRAWS // max(len(sent), 1), *_RUNS))
     rows = simulated(model, direction, direction, sent, runs=runs, seed=1, serial=serial, path=path)

@@ -26,8 +26,9 @@ _POINTS = 60  # the most points of a series over time
 def judge(profile: Profile, seen: Observation, when: When, raw: tuple[str, ...] = ()) -> LinkCheck:
     """Judge one link check (a look) by the link's profile.
 
-    `seen`: what the look measured. `raw`: the names of the files that are kept of it. In a run, the emulator's lateness
-    is not judged here, because each trial is graded by the lateness during that trial.
+    `seen`: what the look measured. `when`: "alone" for `check-link`, else the part of a run in which the look was made.
+    In a run, the emulator's lateness is not judged here, because each trial is graded by the lateness during that
+    trial. `raw`: the names of the files in which the look's measurements are kept; the result lists them.
     """
     lines: list[LinkLine] = []
     series: dict[str, tuple[LinkPoint, ...]] = {}
@@ -87,8 +88,8 @@ def _path(seen: Observation, flow: Flow, direction: Direction) -> LinkPath | Non
 def row_of(flow: Flow, zero: int) -> ProbeRow:
     """Return the probes of a flow in the order in which they were sent.
 
-    Of each probe the first arrival counts; others are copies. `zero`: the moment from which `sent` is counted, in
-    nanoseconds.
+    The first arrival of each probe counts, and its later arrivals are copies. `zero`: the moment from which `sent` is
+    counted, in nanoseconds.
     """
     assert flow.pace is not None
     count = flow.pace.count

@@ -1,10 +1,10 @@
 """Separates the effects of a late emulator on a look from those of the link itself. Pure.
 
-A look before or after the trials says whether the link does what its profile says. How late packets leave the emulator
-changes from second to second with the machine. It is measured in every trial and decides the trial's grade
-(`model.grades`). So these looks report lateness and do not judge it. They do not judge a delay either if the lateness
-that the emulator reports explains it, nor a few probes that are later than the profile can make any. `check-link`
-judges all of it.
+A look in a run says whether the link does what its profile says. How late packets leave the emulator changes from
+second to second with the machine. This lateness is measured in every trial and decides the trial's grade
+(`model.grades`). So looks in a run report lateness and do not judge it. They also do not judge a delay if the lateness
+that the emulator reports explains why the delay is outside of its limits. And they leave out late probes, up to a share
+of `MOST_LATE`, if the profile cannot make any probe so late. `check-link` judges lateness, such delays and such probes.
 """
 
 from __future__ import annotations
@@ -42,18 +42,20 @@ def without_late(row: ProbeRow) -> tuple[float, ProbeRow | None]:
 def shift(mean: float) -> float:
     """Return by how many seconds all delays may be too long together while their distribution still counts as stated.
 
-    It is what the line on the mean delay allows: a fixed time, or a share of `mean` (seconds) if that is longer. That
-    line judges such a shift. Other work on a path's cores can make all packets some 0.1 ms later.
+    The result is the tolerance of the mean delay: a fixed time, or a share of `mean` (seconds) if the share is longer.
+    Whether all delays are shifted too far is judged by the look's line on the mean delay, so the line on their
+    distribution allows this shift. Other work on a path's cores can make all packets some 0.1 ms later.
     """
     allowed = next(each for each in PROPERTIES if each.name == "delay_mean")
     return max(allowed.slack / 1e3, allowed.share * mean)
 
 
 def mended(lines: Sequence[LinkLine], rest: Sequence[LinkLine], share: float) -> tuple[LinkLine, ...]:
-    """Return the lines; one that is outside only because of late probes or a shift is replaced.
+    """Return the lines of one direction; lines that are outside only because of late probes or a shift are replaced.
 
-    `rest`: the lines as they are without the late probes (`without_late`); a line is replaced by that of its name.
-    `share`: the share of late probes, from 0 to 1.
+    `rest`: the same lines, computed without the late probes (`without_late`). A line that is outside of tolerance is
+    replaced by the line of the same name in `rest` if that line is in tolerance. `share`: the share of late probes,
+    from 0 to 1, which the note of the new line states.
     """
     by_name = {line.name: line for line in rest if line.ok is True}
     without = (

@@ -1,7 +1,8 @@
-"""Computes from seed, link and place what a link's emulator does: jitter in time, bursts, cuts, lost packets. Pure.
+"""Computes from seed, link and direction what a link's emulator does: jitter in time, bursts, cuts, lost packets. Pure.
 
-What the emulator does at each moment follows from these three alone (docs/emulator.md, "Random numbers"), so a look
-need not allow for chance. The code is written from that definition, and shares none with the emulator.
+What the emulator does at each moment follows from its seed, the link's index and the direction's index on the link
+(docs/emulator.md, "Random numbers"), so a look need not allow for chance. The code is written from that definition, and
+has no code in common with the emulator.
 """
 
 from __future__ import annotations
@@ -109,8 +110,10 @@ class LinkPath:
 def telling_seed(profile: Profile, pace: Pace | None, nodes: int, seed: int) -> int:
     """Return the first seed from `seed` on with which probes at this pace meet enough of the profile's bursts and cuts.
 
-    `nodes`: the number of nodes on the link. A look of two seconds would mostly miss a cut that comes every 40 s, and
-    so not test it. For the link itself, any seed is as good. If `_TRIED` seeds do not do it, `seed` is returned.
+    A look of two seconds would mostly miss a cut that comes every 40 s, and so not test the cut. The look may choose
+    its seed freely, because a correct link does what its profile says with every seed. `pace`: None if the look sends
+    no probes. `nodes`: the number of nodes on the link. The result is `seed` itself if there are no probes, if the
+    profile has no process in time (`in_time`), or if none of `_TRIED` seeds is good enough.
     """
     ways = [(profile.forward, nodes - 1), (profile.back, 0)]
     if pace is None or not any(in_time(way) for way, _ in ways):

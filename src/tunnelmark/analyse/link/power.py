@@ -46,7 +46,11 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class WrongLink:
-    """A link that is wrong in one part of its profile: `words` say how, and `way` is what it does instead."""
+    """A link that is wrong in one part of its profile.
+
+    `part`: the part, one of `PARTS`. `words`: what is wrong, such as "no delay". `way`: what the wrong link does in
+    place of what the profile states.
+    """
 
     part: str
     words: str
@@ -68,8 +72,9 @@ class WrongLinkLooks:
 def wrongs(way: Direction, model: LinkModel) -> Iterator[WrongLink]:
     """Yield the wrong links that a look at this direction should find.
 
-    A part that does nothing in the profile has none: netem's jitter behind a rate of its own keeps the order, and its correlation
-    can leave next to no packet that skips the delay (`plan.struck.skipping`).
+    `way`: what the profile states for the direction. A part of the profile that has no effect has no wrong link either.
+    One example is reordering by netem's jitter: if netem also limits the rate, it keeps the order of packets. Another
+    is netem's reordering with a correlation, with which next to no packet may skip the delay (`plan.struck.skipping`).
     """
     if way.delay:
         yield WrongLink("delay", "no delay", replace(way, delay=None))
@@ -166,7 +171,10 @@ def looks_at(
 ) -> tuple[frozenset[str], ...]:
     """Simulate looks at a link that does `truth`; for each, return the names of the lines outside of `expected`.
 
-    `way`: the direction that the looks expect.
+    `way`: the direction as the profile states it, by which the looks recognise packets that skip the delay. `expected`:
+    the limits of lines for `way`. `model`: as in `expect`. `serial`: seconds that a probe takes to be sent
+    (`serial_of`). `sent`: when each probe is sent, in seconds since the link's zero. `looks`: the number of looks.
+    `seed`: of the simulation. `path`: the link's random numbers, if they are known.
     """
     rows = simulated(model, truth, way, sent, runs=looks, seed=seed, serial=serial, path=path)
     return tuple(expected.outside(replace(row, ceiling=expected.ceiling)) for row in rows)

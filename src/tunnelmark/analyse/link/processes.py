@@ -64,9 +64,10 @@ GRID = (
 
 
 def wandering(times: Floats, runs: int, random: np.random.Generator) -> Floats:
-    """Return a smooth standard normal process at `times` (in correlation times), by run: arcs between points of a grid.
+    """Return a smooth standard normal process at `times` (in correlation times), as an array of runs × times.
 
-    The arc cos(a) x + sin(a) y between two independent normal values has variance 1 everywhere.
+    Each run has another process. It takes independent normal values at the points of a grid in time, and follows an arc
+    between two neighbouring points. The arc cos(a) x + sin(a) y between the values x and y has variance 1 everywhere.
     """
     place = (times - times[0]) / GRID + random.random((runs, 1))
     points = random.standard_normal((runs, int(place.max()) + 2))

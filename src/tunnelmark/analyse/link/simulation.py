@@ -1,8 +1,9 @@
-"""Simulates what a profile does to a row of packets, in many runs, with which a look is compared.
+"""Simulates what a profile does to a row of packets, in many runs, so that a look can be compared with these runs.
 
-The stated model delivers exactly what is stated: a Markov chain for what strikes with a correlation, a Gaussian
-copula for a correlated jitter. netem's model follows its arithmetic (net/sched/sch_netem.c), whose correlation is an
-autoregressive mean of uniform numbers that is not uniform any more. Pure.
+The stated model does exactly what the profile states. If it strikes packets with a correlation, a Markov chain draws
+them; a Gaussian copula draws a correlated jitter. The other model follows netem's arithmetic (net/sched/sch_netem.c).
+For a correlation, netem takes a weighted mean of a uniform number and its last result, and such means are not uniform.
+Pure.
 """
 
 from __future__ import annotations
@@ -65,9 +66,10 @@ def simulate(
 ) -> Fates:
     """Simulate `runs` runs of a direction on packets that enter at `times` (seconds since the link's zero).
 
-    `serial`: a packet's serialisation delay in seconds. `base`: seconds that are added to every delay. `path`:
-    processes in time follow it, so they are the same in all runs, except for the time that packets take to reach the
-    link. Without it, each run draws its own.
+    `serial`: a packet's serialisation delay in seconds. `base`: seconds that are added to every delay. `path`: the
+    link's random numbers. They decide jitter in time, bursts and cuts, which are then the same in all runs, except that
+    the packets of each run take another time to reach the link. If `path` is None, each run draws its own jitter in
+    time, bursts and cuts.
     """
     random = np.random.default_rng(seed)
     along = None if path is None else _Along(path, random.uniform(0.0, _ON_THE_WAY, (runs, 1)))
@@ -110,9 +112,10 @@ def _segments(way: Direction, times: Floats) -> Iterator[tuple[Direction, slice,
 
 
 def keeps_order(way: Direction, model: LinkModel) -> bool:
-    """Return whether jitter never reorders packets: there is none, it keeps the order, or netem's own rate keeps it.
+    """Return whether the jitter of a direction never makes a packet overtake another.
 
-    At netem's own rate, each packet begins after the one before it.
+    That is so if there is no jitter, if the profile says that jitter keeps the order, or if netem itself limits the
+    rate: netem then begins to send a packet only after the packet before it.
     """
     own_rate = model == "netem" and way.rate is not None and way.queue is None
     return way.jitter is None or way.jitter.keep_order or own_rate
