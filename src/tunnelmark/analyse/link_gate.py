@@ -24,12 +24,13 @@ def reason(looks: Sequence[LinkCheck]) -> str:
 
 
 def standing(looks: Sequence[LinkCheck]) -> str | None:
-    """Return the properties that some look found outside of tolerance and no look inside, in words; None if verified.
+    """Return in words the properties that were outside of tolerance in some look and inside in none; None if verified.
 
-    The machine can disturb a look. Every look meets the same draws of the same seed, so what is wrong with a link is
-    wrong in each look. If a property is inside of its tolerance once, it is right, and the machine disturbed the other
-    look. A look that did not judge a property, or that failed, says nothing about it. If all looks failed, the reason
-    of the last one is returned.
+    `looks`: the looks at one link, in the order in which they were made; the link is verified if there is no such
+    property. The machine can disturb a look. The emulator makes the same random decisions in every look, so what is
+    wrong with a link is wrong in each look. If a property is inside of its tolerance once, it is right, and the machine
+    disturbed the other look. A look that did not judge a property, or that failed, says nothing about it. If all looks
+    failed, the reason of the last one is returned.
     """
     seen = [look for look in looks if look.lines or look.verdict == "verified"]
     if not seen:
@@ -104,9 +105,9 @@ def _shown_by(results: Results) -> Mapping[str, str]:
 
 
 def voided(results: Results) -> Results:
-    """Return the results, with each successful trial made void if a check of its link did not verify it (`standing`).
+    """Return the results; a successful trial is void in them if the checks of its link did not verify it (`standing`).
 
-    It does not matter if that check was made before, between or after the trials of the same session.
+    It does not matter if those checks were made before, between or after the trials of the same session.
     """
     sessions = _Sessions(results)
     bad = {place[:3]: reason(looks) for place, looks in _looks(results).items() if standing(looks) is not None}
@@ -124,9 +125,10 @@ def voided(results: Results) -> Results:
 
 
 def reopened(results: Results, tries: Mapping[str, Retries]) -> dict[str, Retries]:
-    """Return `tries` (by trial), but no trial is settled any more whose result a later look has made void.
+    """Return `tries`, with `settled` set to False for each trial whose result a later look has made void.
 
-    A run that is resumed may then try such a trial again.
+    `tries`: by the trial's name, how often the trial was attempted and whether an attempt has settled it. A run that is
+    resumed may then attempt such a trial again.
     """
     held = {(row.trial, row.attempt) for row in results.trials if row.outcome == "ok" and not row.wanting}
     left = {(row.trial, row.attempt): row.outcome for row in voided(results).trials}

@@ -33,11 +33,13 @@ def fit(multiples: Sequence[Sequence[float]], noise: Sequence[Sequence[float]], 
     """Estimate the deviation between two machines, from the log multiples of several arms on several machines.
 
     `multiples`: a row for each arm, with a column for each machine. `noise`: in the same places, the variance of each
-    log multiple that is from its run's own scatter. `source`: what was compared, in words. The method is a two-way
-    analysis of variance without repetition (Snedecor and Cochran, Statistical Methods, chapter 14). The deviation that
-    all arms share on a machine is the anchor's own; its degrees of freedom are the number of machines less one. The
-    remaining deviation has that number times the number of arms less one. Their sum has Satterthwaite's degrees of
-    freedom (1946). ValueError with fewer than two arms or machines.
+    log multiple that is from its run's own scatter. `source`: what was compared, in words. ValueError with fewer than
+    two arms or machines.
+
+    The method is a two-way analysis of variance without repetition (Snedecor and Cochran, Statistical Methods, chapter
+    14). The variance has two parts. The part that all arms share on a machine is the anchor's; it has M - 1 degrees of
+    freedom with M machines. The part of single arms has (M - 1) (A - 1) degrees of freedom with A arms. The sum of both
+    parts has Satterthwaite's degrees of freedom (1946).
     """
     arms, machines = len(multiples), len(multiples[0]) if multiples else 0
     if arms < 2 or machines < 2:

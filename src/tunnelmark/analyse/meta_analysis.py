@@ -28,9 +28,10 @@ class Joined:
 
     `machine`: a letter, the same for runs whose recorded machines do not differ. `described`: the machine in words.
     `started`: in seconds since the Unix epoch; None if it is not recorded. `boot`: the boot's identity; "" if unknown.
-    `blocks`: how many were planned. `plan`: the hash of all that was asked. `standing`: its A/A judgement.
-    `failed_gates`: the names of its gates that have not passed. `numbers`: the numbers of its blocks; with `seed`, they
-    decide what emulated links do to packets. `short`: it has too few blocks to judge its A/A pair alone.
+    `blocks`: how many blocks were planned. `plan`: the hash of all that the run was asked. `standing`: the run's A/A
+    judgement ("agrees", "differs" or "not judged"). `failed_gates`: the names of the run's gates that have not passed.
+    `numbers`: the numbers of the blocks that ran, from 1; a block's number and `seed` decide what emulated links do to
+    packets. `short`: the run has too few blocks to judge its A/A pair alone.
     """
 
     name: str
@@ -52,8 +53,8 @@ class Joined:
 class MergedRow:
     """One comparison over sessions: the effect in each session that is used, and the combined effect.
 
-    `success`: how many trials of `arm` succeeded in these sessions. `left_out`: by the name of each other session that
-    has the comparison, the reason why it is not used.
+    `success`: how many trials of `arm` succeeded in the sessions that are used. `left_out`: the sessions that have this
+    comparison and are not used: the reason by the session's name.
     """
 
     arm: str

@@ -44,7 +44,7 @@ however fast it is when it works."""
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """The conditions under which arms are compared: a cell without its arm."""
+    """A profile, a topology and a workload, by their names: arms are compared within one scenario."""
 
     profile: str
     topology: str
@@ -96,9 +96,9 @@ class Comparison:
     `doubt`, a mean would mislead: the estimate is then the median, and `interval` is the exact sign interval.
     `p`, `q`: the p value before and after correction; None if there are too few blocks for a test.
     `threshold`: the smallest effect that counts, as a ratio above 1 or a difference above 0.
-    `differs`: q is below 5 % and the effect is beyond the threshold. `equal`: the 92 % interval of the mean lies within
-    the margin. Never are both true.
-    `order`: the tested effect as a log ratio or a difference: the mean; with zeros, the log ratio of both means.
+    `differs`: q is below 5 % and the effect is beyond the threshold. `equal`: the 92 % interval of the mean (two
+    one-sided tests at 4 %) lies within the margin. At most one is true.
+    `order`: the mean of the effects as log ratios or differences; with zeros, the log ratio of both arms' means.
     `zeros`: in how many blocks `arm` is zero, and in how many `against`. `detectable`: see `analyse.detectable`.
     `left_out`: the smallest and the largest estimate when one block is left out.
     """
@@ -244,9 +244,8 @@ not busy. `VPN_BUFFER`: in front of a VPN that emptied its buffer too late."""
 class Bottleneck:
     """The limit of a trial, or of most trials of a cell (`count` of `total`).
 
-    `place`: where packets were lost. `why`: the figures that show the limit. `lost`: if packets were lost, the share of
-    each place in them, from 0 to 1; of a cell, the mean over its trials. `lost_by_trial`: of a cell, the least and the
-    largest such share that a trial had, by place.
+    `place`: where packets were lost, if loss was the limit. `why`: the figures that show the limit. `lost`: by place, the
+    share (0 to 1) of all lost packets; of a cell, the mean over its trials. `lost_by_trial`: the least and the largest.
     """
 
     what: What
@@ -274,7 +273,7 @@ class ArmSummary:
     """An arm over all its trials.
 
     `success`: how many trials succeeded, of those that are not void. `void`: the trials that the laboratory spoilt.
-    `first_packet`: seconds until a first packet had been answered in both directions.
+    `first_packet`: over trials, seconds from the first daemon's start until pings were answered in both directions.
     """
 
     arm: str
@@ -308,8 +307,9 @@ _NO_PATH = NotReady("").kind  # no ping was answered in time
 class Gate:
     """A condition that the whole study must meet, and whether it does.
 
-    `passed`: None if nothing in the study could show it. `applies`: False if the study has nothing to apply it to.
-    `judged`: False if this study is too small to show it; then it has not passed.
+    `passed`: None if no measurement could show whether the condition holds; such a gate does not fail. `applies`: False
+    if the condition is about nothing in this study. `judged`: False if the study is too small to judge the condition,
+    such as by its blocks or A/A pairs; `passed` is then False, so the gate fails.
     """
 
     name: str
@@ -333,9 +333,10 @@ class Analysis:
     """The analysis of a run: all that a report says.
 
     `reference`: the name of the arm direct; None if the study has none. `missing`: planned trials that have not run.
-    `trials`: of each trial the attempt that counts. `failures`: those of `trials` without a result, void ones included.
-    `repeated`: all other attempts. `whole`: for each setting, the number of blocks in which no arm was spoilt.
-    `bound_by`: what limited an arm in a setting, if the run watched it.
+    `trials`: the attempt that counts of each trial. `failures`: those of `trials` without a result, void ones included.
+    `repeated`: all other attempts. `whole`: for each setting, the number of blocks in which each planned arm has an
+    attempt that is void neither as a whole nor by a primary metric. `bound_by`: what limited an arm in a setting, if
+    the run watched it.
     """
 
     results: Results

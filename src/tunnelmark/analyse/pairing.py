@@ -25,7 +25,8 @@ BlockValues = Mapping[tuple[str, Scenario, str], tuple[BlockValue, ...]]
 def values_by_block(trials: Iterable[TrialRow], may: Callable[[TrialRow, str], bool] = lambda *_: True) -> BlockValues:
     """Return the value of each metric over the whole window, by block, from the trials that succeeded.
 
-    `may` says by trial and metric whether a value is to be used. Several values of one block are averaged.
+    The key of the result is (arm, setting, metric's name). Several values of one block are averaged. `may`: a function
+    of an attempt and a metric's name (without the workload) that returns whether the value is to be used.
     """
     found: dict[tuple[str, Scenario, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for trial in trials:
@@ -207,7 +208,10 @@ def favours(metric: MetricInfo, comparison: Comparison) -> bool:
 
 
 def verdict(metric: MetricInfo, comparison: Comparison | None) -> Verdict:
-    """Return the verdict on the arm of a comparison that `decide` has decided; "too few blocks" if it has no q."""
+    """Return the verdict on the arm of a comparison, once `decide` has set `q` and `differs`.
+
+    The verdict is "too few blocks" if `comparison` is None, or if it has no `q`.
+    """
     if comparison is None or comparison.q is None:
         return "too few blocks"
     if not comparison.differs:

@@ -1,8 +1,9 @@
 """Finds comparisons whose mean over blocks misleads: zeros in a ratio, mostly zero differences, a block far off. Pure.
 
-There, with a handful of blocks, no interval of a mean holds as often as it says (the bootstrap's 95 % hold 41 to 79 % where a
-trial in ten is halved, 28 to 87 % of losses that are mostly zero: `bench/statistics.py`). So the median is given instead, with
-the exact interval that signs give, and reports say why.
+With a handful of such blocks, intervals of the mean hold the truth less often than they say. Intervals of 95 % from the
+bootstrap hold it in 41 to 79 % of cases if one trial in ten has half of its value, and in 28 to 87 % for losses that
+are mostly zero (`bench/statistics.py`). So the median is given in place of the mean, with its exact sign interval, and
+reports say why.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ eight. For such a sample the interval is only wider: it is exact, and holds as o
 
 
 def doubt(additive: Sequence[float], zeros: int, *, ratio: bool) -> Doubt | None:
-    """Return why the mean of these effects is not to be given, or None if it is.
+    """Return why the mean of these effects would mislead; None if the mean can be given.
 
-    `additive`: the effect of each block, a log ratio (if `ratio` is set) or a difference. `zeros`: how many values are
-    zero in ratios.
+    `additive`: the effect of each block, a log ratio (if `ratio` is set) or a difference. `zeros`: how many values of
+    the two arms are zero, if they are compared by ratios.
     """
     if zeros:
         return "zeros"
@@ -41,7 +42,10 @@ def doubt(additive: Sequence[float], zeros: int, *, ratio: bool) -> Doubt | None
 
 
 def doubtful(additive: Sequence[float], zeros: int, found: Doubt | None) -> int:
-    """Return how many blocks cause the doubt: those with a zero, with a difference of zero, or far off; else 0."""
+    """Return how many blocks cause the doubt `found`: those with a zero, with a difference of zero, or far off; else 0.
+
+    `zeros`: as in `doubt`; a block in which both arms are zero is counted twice.
+    """
     if found == "mostly zero":
         return sum(value == 0 for value in additive)
     if found == "far off":
@@ -50,14 +54,16 @@ def doubtful(additive: Sequence[float], zeros: int, found: Doubt | None) -> int:
 
 
 def far_off(additive: Sequence[float]) -> int:
-    """Return how many blocks lie far off; 0 if half of the blocks are alike, or if there are fewer than six."""
+    """Return the number of blocks that lie far from the median (see `far_blocks`)."""
     return len(far_blocks(additive))
 
 
 def far_blocks(additive: Sequence[float]) -> tuple[int, ...]:
-    """Return the indices of the blocks that lie more than `FAR` deviations from the median.
+    """Return the indices of the blocks whose effect lies more than `FAR` deviations from the median effect.
 
-    () if half of the blocks are alike, or if there are fewer than six.
+    The deviation is the median absolute deviation, scaled to a normal's standard deviation. It is zero if half of the
+    blocks or more have the same effect, and then no block counts as far off: the result is (). The result is also () if
+    there are fewer than six blocks.
     """
     if len(additive) < _FEWEST:
         return ()

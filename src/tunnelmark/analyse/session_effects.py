@@ -5,39 +5,41 @@ Pure. Effects are additive (log ratios or differences), each with its standard e
 The *unit* is the highest level of which there are several: machines, else sessions (runs on other boots or days) of one
 machine.
 
-*Units like these.* Units are taken as drawn from a population of such units, which is the model of random effects. Its
-mean is weighted by the variance between units after Paule and Mandel, "Consensus Values and Weighting Factors", J. Res.
-NBS 87, 1982, pp. 377-385, which does well with few units (Veroniki et al., "Methods to estimate the between-study
-variance", Res. Synth. Methods 7, 2016, pp. 55-79). Its interval is that of Hartung and Knapp (Statist. Med. 20, 2001,
-pp. 1771-1782) and Sidik and Jonkman (Comput. Stat. Data An. 50, 2006, pp. 3681-3701), with Student's t of k - 1
-degrees, and never narrower than one with weights that are certain (Roever, Knapp and Friede, BMC Med. Res. Methodol.
-15:99, 2015).
+*Units like these.* Units are taken as drawn from a population of such units (a model of random effects). The mean is
+weighted by the variance between units after Paule and Mandel, "Consensus Values and Weighting Factors", J. Res. NBS 87,
+1982, pp. 377-385, which does well with few units (Veroniki et al., "Methods to estimate the between-study variance",
+Res. Synth. Methods 7, 2016, pp. 55-79). The interval of the mean is that of Hartung and Knapp (Statist. Med. 20, 2001,
+pp. 1771-1782) and Sidik and Jonkman (Comput. Stat. Data An. 50, 2006, pp. 3681-3701), with Student's t of k - 1 degrees
+for k units. It is never narrower than an interval whose weights are certain (Roever, Knapp and Friede, BMC Med. Res.
+Methodol. 15:99, 2015).
 
-*Short sessions.* A cluster gives each machine a few blocks, perhaps one. The error of two to four blocks is known so
-badly that weights by it are wrong: intervals of 95 % held in 84 to 92 % of simulated studies. So where a session has
-fewer than `OWN_BLOCKS` blocks, units have equal weights, with Student's interval over units. That asks nothing of the
-errors, so it also holds where no session has two blocks and they are unknown, and where blocks vary more on some
-machines. It costs little where units differ at all: next to the best weights the interval is at most 10 % wider for
-machines of 12, 6, 3, 3 and 1 blocks, and 30 % for such of 12, 1 and 1. Where an error is asked for, a short session has
-that of all sessions' blocks together.
+*Short sessions.* The error of a session with two to four blocks is known so badly that weights by it are wrong:
+intervals of 95 % held in 84 to 92 % of simulated studies. So if a session has fewer than `OWN_BLOCKS` blocks, all units
+have equal weights, and the interval is Student's over units. This interval needs no errors. So it also holds if no
+session has two blocks, and if blocks vary more on some machines. It costs little if units differ: compared with the
+best weights, equal weights make the interval at most 10 % wider for machines of 12, 6, 3, 3 and 1 blocks, and at most
+30 % wider for machines of 12, 1 and 1 blocks. If a computation needs the error of a short session, the deviation of a
+block is pooled over all sessions.
 
-*These units.* The mean of just the units that were measured, in these sessions, has an error from blocks alone, with
+*These units.* The mean of only the units that were measured, in these sessions, has an error from blocks alone, with
 the degrees of freedom of Satterthwaite (Biometrics Bulletin 2, 1946, pp. 110-114). It says nothing about another unit.
 It also exists for two units.
 
 *Components.* The variance on a level is the variance of the estimates less the mean of their errors' variances (Hedges
 and Olkin, "Statistical Methods for Meta-Analysis", 1985, ch. 9, after Cochran, Biometrics 10, 1954, pp. 101-129). It
-has no bias, so it may be below zero where only noise is seen. An estimate that is cut off at zero is too large on
-average: Paule and Mandel's by 10 to 20 % with five machines of four blocks that differ by half of what blocks do.
+has no bias, so it may be below zero if the units differ only by noise. An estimate that is cut off at zero is too large
+on average. For example, Paule and Mandel's is 10 to 20 % too large with five machines of four blocks, if the deviation
+between machines is half of that between blocks.
 
-The prediction interval has the form of Higgins, Thompson and Spiegelhalter, "A re-evaluation of random-effects
-meta-analysis", JRSS A 172, 2009, pp. 137-159, for *what a run there would print*: mean -+ t * sqrt(spread of the units'
-estimates + error of the mean). The spread is that of the estimates as they came, which holds the differences between
-units and each run's own error; so nothing is cut off at zero, and with runs of equal length and normal units k - 1
-degrees are exact. (For machines with several sessions, what a single run varies more than their mean is added.) With
-the variance between units alone, as theirs has it for the true effect, intervals of 95 % held in 89 to 95 % of cases (3
-to 5 sessions of 5 or 8 blocks, and a spread of one to five times the run's own error).
-`tests/unit/analyse/test_session_effects.py` counts coverage, `bench/machine_level.py` more of it.
+*Prediction.* The interval for another run has the form of Higgins, Thompson and Spiegelhalter, "A re-evaluation of
+random-effects meta-analysis", JRSS A 172, 2009, pp. 137-159: mean -+ t * sqrt(spread of the units' estimates + error of
+the mean). It predicts *what a run on another unit would print*. The spread of the estimates holds the differences
+between units and each run's own error. So nothing is cut off at zero, and k - 1 degrees are exact if runs have equal
+length and units are normal. If machines have several sessions, the spread also gets the variance that one run has and
+the mean of a machine's runs lacks. The interval of Higgins et al. is for the true effect, and uses the variance between
+units alone. As an interval for a run, it held in 89 to 95 % of cases where 95 % is said (3 to 5 sessions of 5 or 8
+blocks, and a spread of one to five times the run's own error). `tests/unit/analyse/test_session_effects.py` counts
+coverage, and `bench/machine_level.py` counts it in more cases.
 """
 
 from __future__ import annotations
@@ -208,10 +210,11 @@ def combine(found: Sequence[SessionEffect]) -> Combined | None:
 
 
 def paule_mandel(estimates: Sequence[float], errors: Sequence[float]) -> float:
-    """Return the variance between the k units at which the weighted squared deviations from the mean sum to k - 1.
+    """Return the variance between units by the method of Paule and Mandel.
 
-    That is the sum to be expected. The variance is 0 if they sum to less without it. `errors`: the variance of each
-    estimate's error.
+    `estimates`: the estimate of each unit. `errors`: the variance of each estimate's error. The method finds the
+    variance at which the weighted squared deviations of the k estimates from their mean sum to k - 1, the sum that is
+    expected by chance. The variance is 0 if the deviations sum to k - 1 or less even without a variance between units.
     """
     freedom = len(estimates) - 1
     if _squares(estimates, errors, 0.0) <= freedom:

@@ -28,14 +28,15 @@ class EffectsSoFar:
             self.add(row)
 
     def add(self, row: TrialRow) -> None:
-        """Add the result of an attempt that has ended; of its values only those of primary metrics are kept."""
+        """Add the result of an attempt that has ended; only its values of primary metrics are kept."""
         kept = tuple(s for s in row.samples if s.time is None and (row.workload, s.metric) in self._primary)
         self._rows.append(replace(row, samples=kept, raw=(), phases={}, counted=(), limits={}))
 
     def effects(self) -> tuple[tuple[MetricInfo, Comparison], ...]:
         """Compare each arm with direct, in each setting by each primary metric, in the order of the plan.
 
-        Comparisons without an estimate (such as those without a block that has both) are left out; () without direct.
+        Comparisons without an estimate (such as those without a block that has both arms) are left out; () without
+        direct.
         """
         plan = self._plan
         reference = next((arm.name for arm in plan.arms if arm.vpn == DIRECT and arm.same_as is None), None)

@@ -32,9 +32,9 @@ BEYOND = 0.05
 class RatioWidth:
     """The precision of a headline ratio after `blocks` blocks that have both arms.
 
-    `half`: half of its interval's width as a share (0.05: 5 %); None if there is no interval. `needed`: the total
-    number of blocks with which it should be as precise as asked, estimated from its spread so far; None if unknown.
-    `why`: the reason, if it is set aside.
+    `half`: half of the interval's width as a share (0.05: 5 %); None if there is no interval. `needed`: the total
+    number of blocks with which the ratio should be as precise as asked, estimated from its spread so far; None if
+    unknown. `why`: why the run does not wait for this ratio, if its state is "set aside"; else "".
     """
 
     arm: str
@@ -61,9 +61,10 @@ def width(effects: Sequence[float], found: Interval | None, level: float) -> flo
 
 
 def needed(blocks: int, half: float, wanted: float, level: float) -> int:
-    """Return how many blocks make half the interval's width `wanted`, if it is `half` with `blocks` (on the log scale).
+    """Return how many blocks are needed until half of the interval's width is at most `wanted`.
 
-    The spread is taken to stay as it is, while Student's factor falls.
+    `half`: half of the interval's width with `blocks` blocks; `half` and `wanted` are on the log scale. `level`: the
+    interval's chance of error. The spread is taken to stay as it is, while Student's factor falls.
     """
     spread = half * sqrt(blocks) / intervals.t_quantile(blocks - 1, level)
     count = max(ceil((intervals.t_quantile(inf, level) * spread / wanted) ** 2), 2)  # as if the spread were known

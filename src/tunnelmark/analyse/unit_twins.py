@@ -1,9 +1,9 @@
-"""The A/A judgement over machines or sessions: an arm that was measured twice must not differ from itself there either.
+"""The A/A judgement over machines or sessions: over these, too, an arm must not differ from its twin.
 
-A unit is a machine, or a session where all are of one machine. Each unit is one value, so that units of one or two
-blocks, which can judge nothing alone, judge together. The test is Student's over units, corrected by Bonferroni for the
-pairs, primary metrics and conditions. It needs as many units as an interval over units does
-(`session_effects.MIN_UNITS`).
+A unit is a machine, or a session if all sessions ran on one machine. Each unit gives one value. So units with only one
+or two blocks, which are too few to judge the twins in one unit, can judge them together. The test is Student's over
+units, corrected by Bonferroni for the pairs, primary metrics and conditions. It needs as many units as an interval over
+units does (`session_effects.MIN_UNITS`).
 """
 
 from __future__ import annotations

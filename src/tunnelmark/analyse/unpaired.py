@@ -1,11 +1,11 @@
 """Computes what studies without blocks print: rank tests of every two arms, and the scatter of values. Pure.
 
-Mann-Whitney's U (H. B. Mann and D. R. Whitney, "On a Test of Whether one of Two Random Variables is Stochastically Larger than the
-Other", Annals of Mathematical Statistics 18, 1947, pp. 50-60) takes the values of two arms as two samples, whatever block they
-are from. So it is blunter than the paired test that verdicts rest on where blocks differ, and it is given because published tables
-have it. Cliff's delta says how far the samples are apart: the share of pairs in which one is larger less the share in which it
-is smaller (N. Cliff, "Dominance Statistics: Ordinal Analyses to Answer Ordinal Questions", Psychological Bulletin 114, 1993,
-pp. 494-509).
+Mann-Whitney's U (H. B. Mann and D. R. Whitney, "On a Test of Whether one of Two Random Variables is Stochastically
+Larger than the Other", Annals of Mathematical Statistics 18, 1947, pp. 50-60) takes the values of two arms as two
+samples, whatever block they are from. If blocks differ, this test finds less than the paired test, on which verdicts
+rest. It is given because published tables have it. Cliff's delta says how far the samples are apart: the share of pairs
+in which the first value is larger, less the share in which it is smaller (N. Cliff, "Dominance Statistics: Ordinal
+Analyses to Answer Ordinal Questions", Psychological Bulletin 114, 1993, pp. 494-509).
 """
 
 from __future__ import annotations
@@ -62,8 +62,9 @@ class RankTest:
 class BlockScatter:
     """A cell's values over blocks: mean, standard deviation (of a sample) in the metric's unit, and their quotient.
 
-    `deviation`: None with fewer than two values. `variation`: the quotient; None also if the mean is zero, or if the
-    metric is compared by differences: its zero is arbitrary, or frequent. `failed`, `void`: trials without a value.
+    `deviation`: None with fewer than two values. `variation`: `deviation` divided by `mean`. It is None if either is
+    missing, if the mean is zero, or if the metric is compared by differences, because the zero of such a metric is
+    arbitrary, or its values are often zero. `failed`, `void`: the numbers of trials without a value.
     """
 
     cell: MetricCell
@@ -145,7 +146,7 @@ def _exact(x: Sequence[float], y: Sequence[float]) -> float:
 
 
 def scatter(analysis: Analysis, settings: Iterable[Scenario], metric: MetricInfo) -> tuple[BlockScatter, ...]:
-    """Return the scatter of each arm's values by one metric in each of these settings; arms without values, too."""
+    """Return the scatter of each arm's values by one metric in each of these settings, also of arms without values."""
     return tuple(_scatter(cell) for setting in settings for cell in analysis.cells_of(setting, metric.name))
 
 

@@ -1,9 +1,10 @@
 """Judges claims on results of several machines: on each machine, and for machines like these together.
 
 On each machine a claim is judged as in a run of that machine alone, over the blocks of its sessions. For all machines
-together, the mean effect of each machine is one value, and the interval is Student's over machines, which needs three.
-So it says what holds on machines like these, however few blocks each had. A share of trials, and the source's own test
-between runs, are not judged together: neither has a mean by machine.
+together, the mean effect of each machine is one value. The interval over these values is Student's, and needs at least
+three machines. It says what holds on machines like these, however few blocks each machine had. Two kinds of claims are
+judged on each machine only, because they do not rest on a mean effect: those about a share of trials, and those that
+repeat the source's own test between runs.
 """
 
 from __future__ import annotations
@@ -131,7 +132,11 @@ class _OverMachines:
         return CellValues(found) if found else None
 
     def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
-        """Return the reason why these cells cannot be compared on some machine; "" if they can on all."""
+        """Return why these cells cannot be compared on some machine; "" if they can be compared on all machines.
+
+        `scale`: "ratio" or "difference". `conservative`: the cells whose values may be too low, because a lower value
+        only speaks against the claim (see `model.Values.obstacle`).
+        """
         for machine, values in self._values.items():
             if reason := values.obstacle(cells, scale, conservative):
                 return f"machine {machine}: {reason}"

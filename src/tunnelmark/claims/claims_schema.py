@@ -34,7 +34,7 @@ class SourceTable(TomlTable):
 
 
 class SetupTable(TomlTable):
-    """The table `[there]`: how the source measured, as far as a run records the same of itself."""
+    """The table `[there]`: how the source measured, in those facts that a run also records about itself."""
 
     hosts: str = Field(default="", description="the machines that it measured on")
     kernel: str = Field(default="", description="their kernel")
@@ -50,7 +50,7 @@ class SetupTable(TomlTable):
 
 
 class DifferenceTable(TomlTable):
-    """A table `[[difference]]`: what a repetition does otherwise than the source, if its record does not show that."""
+    """A table `[[difference]]`: how a repetition differs from the source, if its own record does not show that."""
 
     topic: Topic = Field(description="one of " + ", ".join(map(repr, TOPICS)))
     says: TextLine = Field(description="a sentence or two")
@@ -111,7 +111,10 @@ class ValuesTable(TomlTable):
 
 
 class OverTable(TomlTable):
-    """An entry of `over`: the cell that a value is compared with, as far as it differs from the value's own cell."""
+    """An entry of `over` in a table `[[claim]]`: the cell that a value is compared with.
+
+    A quantity, condition or arm that is not given is that of the value's own cell.
+    """
 
     quantity: str | None = Field(default=None, description="the name of a [quantity]")
     condition: str | None = Field(default=None, description="the name of a [condition]")
