@@ -12,8 +12,8 @@ interval, which covers a run of the same length on another machine. Its width fo
 difference between the two runs' log multiples. This variance is a sum: the variance between machines
 (`machines.BETWEEN`), and twice the variance of this run's own mean, because the other run's mean is taken to have the
 same variance. Half of the interval's width is the root of the sum times Student's t, at the degrees of freedom of the
-sum (Satterthwaite, "An approximate distribution of estimates of variance components", Biometrics Bulletin 2, 1946, pp.
-110-114).
+sum (Satterthwaite, "An approximate distribution of estimates of variance components", Biometrics Bulletin 2, 1946,
+pp. 110-114).
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Judges after each block if a new build of a VPN is slower than an old one, and says when a run may end. Pure.
 
 The interval of a ratio is a confidence sequence: in 95 % of runs it holds the true ratio after every block at once. So
-one may read the interval at any time, stop when the answer is clear, and add blocks later. The interval holds each
-effect for which the measured values are likely enough. "Likely" is relative to a mixture of many effects, by the
-likelihood of Student's t; in the mixture, the effect in standard deviations is normal with variance `PRIOR`: T. L. Lai,
-"On Confidence Sequences", Annals of Statistics 4(2), 1976, pp. 265-280; H. Wang and A. Ramdas, "Anytime-valid t-tests
-and confidence sequences for Gaussian means with unknown variance", Sequential Analysis 44(1), 2025, pp. 56-110. With 8
-to 40 blocks the interval is 1.8 to 1.6 times as wide as Student's interval, which holds only if it is read once.
+one may read the interval at any time, stop when the answer is clear, and add blocks later. An effect is in the interval
+if the measured values are likely enough with this effect (by the likelihood of Student's t), compared with a mixture of
+many effects. In the mixture, the effect in standard deviations is normal with variance `PRIOR`: T. L. Lai, "On
+Confidence Sequences", Annals of Statistics 4(2), 1976, pp. 265-280; H. Wang and A. Ramdas, "Anytime-valid t-tests and
+confidence sequences for Gaussian means with unknown variance", Sequential Analysis 44(1), 2025, pp. 56-110. With 8 to
+40 blocks the interval is 1.8 to 1.6 times as wide as Student's interval, which holds only if it is read once.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ def needed(blocks: int, spread: float, change: float, level: float) -> int | Non
 def state_of(logs: Sequence[float], metric: MetricInfo, change: float, level: float) -> MetricState:
     """Return the result by one metric: "no change", "slower", "faster" or "open" (see `MetricState`).
 
-    `logs`: the log ratio of the new build to the old one in each block. `change`: the stated change as a share (0.03: 3
-    %). `level`: the chance of error of the interval, as in `radius`. "no change": the interval lies within the stated
+    `logs`: the log ratio of the new build to the old one in each block. `change`: the stated change as a share (0.03:
+    3 %). `level`: the chance of error of the interval, as in `radius`. "no change": the interval lies within the stated
     change in both directions. "slower", "faster": the interval reaches beyond the stated change, and lies wholly on the
     side on which the new build is worse, or better, by this metric. "open": none of these yet, or fewer than two
     blocks.

@@ -14,8 +14,8 @@ is corrected after Holm in each round.
 
 The place of a change is found by least absolute deviations (J. Bai, "Least Absolute Deviation Estimation of a Shift",
 Econometric Theory 11, 1995, pp. 403-436). At the end, each change is placed again and tested again in the stretch
-between its two neighbours (J. Bai, "Estimating Multiple Breaks One at a Time", Econometric Theory 13, 1997, pp.
-315-352). `bench/change_points.py` counts how many changes are found, and how many are false.
+between its two neighbours (J. Bai, "Estimating Multiple Breaks One at a Time", Econometric Theory 13, 1997,
+pp. 315-352). `bench/change_points.py` counts how many changes are found, and how many are false.
 """
 
 from __future__ import annotations

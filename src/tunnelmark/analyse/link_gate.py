@@ -105,7 +105,7 @@ def _shown_by(results: Results) -> Mapping[str, str]:
 
 
 def voided(results: Results) -> Results:
-    """Return the results; a successful trial is void in them if the checks of its link did not verify it (`standing`).
+    """Return the results; successful trials on a link that its checks did not verify are made void (see `standing`).
 
     It does not matter if those checks were made before, between or after the trials of the same session.
     """

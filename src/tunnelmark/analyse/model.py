@@ -96,8 +96,8 @@ class Comparison:
     `doubt`, a mean would mislead: the estimate is then the median, and `interval` is the exact sign interval.
     `p`, `q`: the p value before and after correction; None if there are too few blocks for a test.
     `threshold`: the smallest effect that counts, as a ratio above 1 or a difference above 0.
-    `differs`: q is below 5 % and the effect is beyond the threshold. `equal`: the 92 % interval of the mean (two
-    one-sided tests at 4 %) lies within the margin. At most one is true.
+    `differs`: q is below 5 % and the effect is beyond `threshold`. `equal`: the 92 % interval of the mean (two
+    one-sided tests at 4 %) lies within the margin. At most one of both is true.
     `order`: the mean of the effects as log ratios or differences; with zeros, the log ratio of both arms' means.
     `zeros`: in how many blocks `arm` is zero, and in how many `against`. `detectable`: see `analyse.detectable`.
     `left_out`: the smallest and the largest estimate when one block is left out.
@@ -334,9 +334,8 @@ class Analysis:
 
     `reference`: the name of the arm direct; None if the study has none. `missing`: planned trials that have not run.
     `trials`: the attempt that counts of each trial. `failures`: those of `trials` without a result, void ones included.
-    `repeated`: all other attempts. `whole`: for each setting, the number of blocks in which each planned arm has an
-    attempt that is void neither as a whole nor by a primary metric. `bound_by`: what limited an arm in a setting, if
-    the run watched it.
+    `repeated`: all other attempts. `whole`: by setting, the number of blocks in which all trials ran and none is void,
+    even by a primary metric. `bound_by`: what limited an arm in a setting, if the run watched it.
     """
 
     results: Results

@@ -1,7 +1,7 @@
 """The A/A judgement over machines or sessions: over these, too, an arm must not differ from its twin.
 
 A unit is a machine, or a session if all sessions ran on one machine. Each unit gives one value. So units with only one
-or two blocks, which are too few to judge the twins in one unit, can judge them together. The test is Student's over
+or two blocks, which are too few to judge the twins in each unit alone, are judged together. The test is Student's over
 units, corrected by Bonferroni for the pairs, primary metrics and conditions. It needs as many units as an interval over
 units does (`session_effects.MIN_UNITS`).
 """

@@ -106,10 +106,10 @@ PartOfLink = tuple[str, str, str, str]
 def untested(checks: Iterable[LinkCheck], counted: Iterable[tuple[str, str, LinkPart]] = ()) -> str:
     """Return as text which parts of profiles were not tested by looks or counts; "" if all were tested.
 
-    A part is in the text if some look or count could not test it and no other one has shown it; the text has the last
-    reason for each such part. `counted`: what `counts.parts` yields: the names of profile and topology, and the judged
-    part. Looks of earlier versions have lines and no parts: each line that is judged, or for which the profile states
-    something, counts as a part.
+    A part is in the text if some look or count could not test it and no other look or count has shown it; the text has
+    the last reason for each such part. `counted`: what `counts.parts` yields: the names of profile and topology, and
+    the judged part. Looks of earlier versions have lines and no parts: each line that is judged, or for which the
+    profile states something, counts as a part.
     """
     tested: set[PartOfLink] = set()
     reasons: dict[PartOfLink, str] = {}
