@@ -150,6 +150,7 @@ class Wander:
     @property
     def tells(self) -> bool:
         """Whether so many blocks can tell: a link with 0.7 times the jitter would be outside."""
+        # The squares of a smaller jitter also spread less, so their error is taken relative to the mean.
         relative = (self.room - _HELD + _MISSED * self._error) / self.mean if self.mean else 0.0
         return _SMALLER**2 * (1 + relative) + _HELD < 1
 
