@@ -84,7 +84,7 @@ def test_a_user_is_given_the_reason_of_a_long_trial():
     assert lengths.reason(use("ping"), [free]) == "", "pings do not wait for TCP's window"
     rare = link(0.04, 1e8, 10**6, loss=Bursts(Duration(0.02), Duration(5)), blackouts=(CUT,))
     assert lengths.reason(use(), [rare]) == "26 s: a cut comes every 15 s and a burst of loss comes every 5 s"
-    assert lengths.reason(use(), [link(0.56, 30e6, 2_000_000)]) == "13 s: round trips are long"
+    assert lengths.reason(use(), [link(0.56, 30e6, 2_000_000)]) == "17 s: round trips are long"
 
 
 def test_where_loss_bounds_the_window_slow_start_need_not_fill_the_link():
