@@ -87,11 +87,12 @@ def compare_values(
     x, y = [mine[block] for block in blocks], [theirs[block] for block in blocks]
     ratio = metric.compare == "ratio"
     zeros = (sum(value <= 0 for value in x), sum(value <= 0 for value in y)) if ratio else (0, 0)
+    zero_blocks = sum(a <= 0 or b <= 0 for a, b in zip(x, y, strict=True)) if ratio else 0
     if ratio:
         effects = [_log_ratio(a, b) for a, b in zip(x, y, strict=True)]
     else:
         effects = [a - b for a, b in zip(x, y, strict=True)]
-    doubt = robust.doubt(effects, sum(zeros), ratio=ratio)
+    doubt = robust.doubt(effects, zero_blocks, ratio=ratio)
     # Where zeros leave no logarithm, means are tested as they are: a dead arm differs from a living one beyond doubt.
     tested = [a - b for a, b in zip(x, y, strict=True)] if doubt == "zeros" else effects
     order = None if not blocks else _log_ratio(fmean(x), fmean(y)) if doubt == "zeros" else fmean(effects)
@@ -113,7 +114,7 @@ def compare_values(
         equal=_equal(metric, effects, doubt, level),
         order=order,
         doubt=doubt,
-        doubtful=robust.doubtful(effects, sum(zeros), doubt),
+        doubtful=robust.doubtful(effects, zero_blocks, doubt),
         zeros=zeros,
         left_out=_left_out(metric, effects, middle),
     )

@@ -29,8 +29,8 @@ eight. For such a sample the interval is only wider: it is exact, and holds as o
 def doubt(additive: Sequence[float], zeros: int, *, ratio: bool) -> Doubt | None:
     """Return why the mean of these effects would mislead; None if the mean can be given.
 
-    `additive`: the effect of each block, a log ratio (if `ratio` is set) or a difference. `zeros`: how many values of
-    the two arms are zero, if they are compared by ratios.
+    `additive`: the effect of each block, a log ratio (if `ratio` is set) or a difference. `zeros`: in how many blocks
+    an arm is zero, if the arms are compared by ratios.
     """
     if zeros:
         return "zeros"
@@ -44,7 +44,7 @@ def doubt(additive: Sequence[float], zeros: int, *, ratio: bool) -> Doubt | None
 def doubtful(additive: Sequence[float], zeros: int, found: Doubt | None) -> int:
     """Return how many blocks cause the doubt `found`: those with a zero, with a difference of zero, or far off; else 0.
 
-    `zeros`: as in `doubt`; a block in which both arms are zero is counted twice.
+    `zeros`: as in `doubt`.
     """
     if found == "mostly zero":
         return sum(value == 0 for value in additive)

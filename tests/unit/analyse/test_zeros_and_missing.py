@@ -44,6 +44,22 @@ def places(analysis: Analysis) -> dict[str, tuple[int, int]]:
     return {place.arm: (place.first, place.last) for place in ranking.places}
 
 
+def test_a_block_in_which_both_arms_are_at_zero_is_one_doubtful_block():
+    results = with_zeros(STUDY, "tinc", (2, 5))
+    both = replace(
+        results,
+        trials=tuple(
+            replace(row, samples=(SampleRow("goodput", "bit/s", 0.0),))
+            if (row.arm, row.block) == ("direct", 2)
+            else row
+            for row in results.trials
+        ),
+    )
+    pair = judge(both).cell("tinc", SETTING, "goodput").against_direct
+    assert pair is not None
+    assert (pair.doubt, pair.doubtful, pair.zeros) == ("zeros", 2, (2, 1))
+
+
 def test_an_arm_at_zero_in_three_of_eight_blocks_is_not_the_best_and_shows_it():
     analysis = judge(with_zeros(STUDY, "tinc", (2, 5, 7)))
     cell = analysis.cell("tinc", SETTING, "goodput")
