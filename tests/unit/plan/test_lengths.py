@@ -73,8 +73,8 @@ def test_bursts_of_loss_bring_the_window_down_before_it_is_measured():
     slow = link(0.016, 2e7, 100_000, loss=Bursts(Duration(0.02), Duration(1)))
     assert lengths.needed([slow]).warmup < 0.1
     said = lengths.too_short(use(duration="2 s", warmup="500 ms"), [free], TcpOptions)
-    assert "1.5 bursts of loss are met on average, 5 are needed" in said
-    assert "within slow start and the bursts of loss after it" in said
+    assert "1.5 losses are met on average, 5 are needed" in said
+    assert "within slow start and the losses after it" in said
 
 
 def test_a_user_is_given_the_reason_of_a_long_trial():
@@ -83,14 +83,35 @@ def test_a_user_is_given_the_reason_of_a_long_trial():
     assert lengths.reason(use(duration="29 s"), [free]) == "", "the user has stated it"
     assert lengths.reason(use("ping"), [free]) == "", "pings do not wait for TCP's window"
     rare = link(0.04, 1e8, 10**6, loss=Bursts(Duration(0.02), Duration(5)), blackouts=(CUT,))
-    assert lengths.reason(use(), [rare]) == "26 s: a cut comes every 15 s and a burst of loss comes every 5 s"
+    assert lengths.reason(use(), [rare]) == "16 s: a cut comes every 15 s"
     assert lengths.reason(use(), [link(0.56, 30e6, 2_000_000)]) == "17 s: round trips are long"
 
 
-def test_where_loss_bounds_the_window_slow_start_need_not_fill_the_link():
-    # RFC 9438, 5.1 for 100 ms and 0.01 %: 1.054 x 1000^0.75 = 187 segments, five doublings.
-    lossy = link(0.1, 8 * 144_800_000, 1, loss=Chance(Share(0.0001)))
-    assert lengths.needed([lossy]).warmup == pytest.approx(0.6)
+def test_where_losses_bound_the_window_it_is_measured_after_they_have_brought_it_down():
+    # One packet in 400 is lost: slow start ends at 400 segments of 4 ms, after seven round trips, and nine losses leave 30.
+    lossy = link(0.004, 8 * 1_048_628_000, 1, loss=Chance(Share(0.0025)))
+    needed = lengths.needed([lossy])
+    assert needed.warmup == pytest.approx(0.004 * 7 + 0.1844, abs=0.001)
+    assert needed.window == pytest.approx(5 * 0.004 / 0.0025 / 30, rel=0.02), "five losses"
+    # A link of 50 Mbit/s is full with 17 segments, which are there again before the next loss.
+    slow = link(0.004, 5e7, 100_000, loss=Chance(Share(0.0025)))
+    assert (lengths.needed([slow]).warmup, lengths.needed([slow]).window) == (pytest.approx(0.008), pytest.approx(0.08))
+
+
+@pytest.mark.parametrize(
+    ("trip", "share"), [(0.004, 0.0025), (0.06, 0.005), (0.076, 1e-4), (0.56, 1e-3), (0.008, 0.01)]
+)
+def test_the_window_that_losses_leave_is_that_of_rfc_9438(trip: float, share: float):
+    """Its 5.1 has 1.054 (trip / p)^(3/4) for CUBIC's mean window, and Mathis et al. sqrt(1.5 / p) for Reno's."""
+    losses = lengths._Losses(trip, share, 0.0)
+    window, held, seconds = 1 / share, 0.0, 0.0
+    for number in range(600):
+        apart = losses.apart(window)
+        after = lengths._grown(window, trip, apart)
+        if number >= 200:
+            held, seconds = held + apart * (0.7 * window + after) / 2, seconds + apart
+        window = after
+    assert held / seconds == pytest.approx(max(1.054 * (trip / share) ** 0.75, (1.5 / share) ** 0.5), rel=0.12)
 
 
 def test_over_several_links_delays_add_up_losses_join_and_the_slowest_has_the_rate():
@@ -98,9 +119,11 @@ def test_over_several_links_delays_add_up_losses_join_and_the_slowest_has_the_ra
     slow, fast = link(0.03, 8 * 7_240_000, 20_000_000), link(0.03, 1e9)
     needed = lengths.needed([fast, slow, fast, fast])
     assert (needed.warmup, needed.window) == (pytest.approx(0.12 * 7), pytest.approx(2.4))
-    # RFC 9438, 5.1 for 120 ms and four times 0.01 %: 1.054 x 300^0.75 = 76 segments, three doublings.
-    lossy = link(0.03, 1e9, 1, loss=Chance(Share(0.0001)))
-    assert lengths.needed([lossy] * 4).warmup == pytest.approx(0.12 * 4)
+    # Four times 0.25 % over 120 ms are 0.996 %: slow start ends at 100 segments, after five round trips.
+    lossy = link(0.03, 1e9, 1, loss=Chance(Share(0.0025)))
+    one = link(0.12, 1e9, 1, loss=Chance(Share(1 - 0.9975**4)))
+    assert lengths.needed([lossy] * 4) == lengths.needed([one])
+    assert 0.12 * 5 < lengths.needed([one]).warmup < 0.12 * 5 + 5
     assert "15.0 round trips are measured" in lengths.too_short(
         use(duration="2 s", warmup="200 ms"), [fast] * 4, TcpOptions
     )
