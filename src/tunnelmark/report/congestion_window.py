@@ -17,16 +17,15 @@ def explanation(analysis: Analysis, each: Sequence[Headline]) -> str:
     """Return the congestion windows and round trips of one metric's headlines, with which of them makes the difference.
 
     A connection carries at most its window in each round trip, and congestion control cuts the window after a loss
-    (RFC 5681; CUBIC: RFC 9438). "" if the metric is not the goodput of a workload that records both, if no arm is bound
-    by loss, or without values of direct.
+    (RFC 5681; CUBIC: RFC 9438). "" if the metric is not the goodput of a workload that records both, or if not
+    direct and an arm are bound by loss: what something else bounds, such as the link, does not use its whole window.
     """
     setting, direct = each[0].setting, analysis.reference
     twins = {arm.name for arm in analysis.results.plan.arms if arm.same_as is not None}
-    arms = [
-        one.arm for one in each if one.bound and one.bound.what == "loss" and one.arm not in twins and one.arm != direct
-    ]
-    if each[0].metric.name != "goodput" or direct is None:
+    losing = [one.arm for one in each if one.bound and one.bound.what == "loss" and one.arm not in twins]
+    if direct is None or each[0].metric.name != "goodput" or direct not in losing:
         return ""
+    arms = [arm for arm in losing if arm != direct]
     windows = _medians(analysis, setting, "cwnd", [direct, *arms])
     trips = _medians(analysis, setting, "rtt", [direct, *arms])
     arms = [arm for arm in arms if arm in windows and arm in trips]

@@ -59,5 +59,11 @@ def test_where_both_differ_neither_is_named() -> None:
     assert "So the distance" not in text
 
 
+def test_nothing_is_said_where_the_link_and_no_loss_bounds_direct() -> None:
+    found = losing({"direct": 4_000, "tinc": 125}, {"direct": 16.5, "tinc": 16.0})
+    bounds = {key: Bottleneck("link") if key[0] == "direct" else bound for key, bound in found.bound_by.items()}
+    assert "window" not in said(replace(found, bound_by=bounds))
+
+
 def test_nothing_is_said_where_no_loss_bounds_an_arm() -> None:
     assert "window" not in said(losing({"direct": 4_000, "tinc": 125}, {"direct": 16.5, "tinc": 16.0}, "sender's core"))
