@@ -69,7 +69,7 @@ class Roster:
         """Leave a worker out until it is asked again, and report the reason to `Watcher.left_out`.
 
         A worker's reason is reported once, even if numbers in the reason change. `name`: the worker's name for people.
-        `found`: the worker's facts; None: those of a worker that was fit until now are used.
+        `found`: the worker's facts. If None, the facts that `fit` has of the worker are used and removed from `fit`.
         """
         known = self._left_out.get(address)
         if known is None or _NUMBER.sub("", known.why) != _NUMBER.sub("", why):

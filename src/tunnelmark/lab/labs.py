@@ -111,7 +111,10 @@ class Labs(ABC):
         return {}
 
     async def clocks(self, lab: str) -> dict[str, ClockOffset]:
-        """Return, by node, how far its clocks are ahead of the command's; {} if all have this machine's clocks."""
+        """Return, by node, how far the node's clocks are ahead of the clocks of this machine, where the command runs.
+
+        {} if all nodes have this machine's clocks.
+        """
         return {}
 
     @abstractmethod
@@ -324,7 +327,7 @@ class Lab(Underlay):
         return await self._client.ask_hosts(self.name, op, **fields)
 
     async def clocks(self) -> dict[str, ClockOffset]:
-        """Return, by node, how far its clocks are ahead of the command's; the middle node is included.
+        """Return, by node (also the middle one), how far the node's clocks are ahead of this machine's.
 
         {} if all nodes have this machine's clocks.
         """

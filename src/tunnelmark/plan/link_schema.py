@@ -150,7 +150,11 @@ class StagesTable(TomlTable):
 
 
 class StepTable(TomlTable):
-    """A table in the list `steps` of a schedule."""
+    """A table in the list `steps` of `schedule`: which stages of a direction change at the time `at`.
+
+    From then on, the stages in `set` replace those of the same name, and those in `clear` do not happen. `down`: true
+    cuts the direction until a step says false; None changes nothing. `at` counts from the schedule's beginning.
+    """
 
     at: MomentText = Field(description=_MOMENT)
     set: StagesTable | None = Field(default=None, description="a table of stages that are replaced")

@@ -212,7 +212,11 @@ def load_profile(name: str, files: Files, fixed: Fixed | None = None) -> Profile
 
 
 def link_inputs(profile: str, topology: str, files: Files) -> dict[str, str]:
-    """Return the files of a profile and a topology: their texts by path, as in `Study.inputs`."""
+    """Return the texts of the files that a profile and a topology are made from, by path as in `Study.inputs`.
+
+    `profile`, `topology`: names, which may be joined by `+`. Profiles that links of the topology have of their own are
+    included. UnknownName or PlanError if a name cannot be used.
+    """
     return _profile_inputs(profile, files) | _topology_inputs(load_topology(topology, files), files)
 
 

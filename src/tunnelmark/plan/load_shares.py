@@ -31,7 +31,10 @@ def _takes_shares(annotation: object) -> bool:
 
 
 def have_rates(uses: Iterable[WorkloadUse], profiles: Sequence[Profile], problems: Problems) -> None:
-    """Note in `problems` each share of the rate of a link that has no rate; PlanError if any problem is noted."""
+    """Note in `problems` each use that asks for a share of the link's rate, for each profile that has no rate.
+
+    PlanError if `problems` then holds any problem, also one that was noted before.
+    """
     for place, use in enumerate(uses):
         for name, share in use.shares.items():
             for profile in (profile for profile in profiles if profile.rate is None):

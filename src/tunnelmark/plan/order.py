@@ -29,7 +29,10 @@ def replacement(study: Study, number: int, position: int) -> list[Trial]:
 
 
 def again(study: Study, trials: Iterable[Trial]) -> list[Trial]:
-    """Return trials in the order of their next attempts: another shuffle, so they seldom have the same neighbours."""
+    """Return the trials in the order in which they are attempted later than the plan says, such as a second time.
+
+    The order is another shuffle by the study's seed, so two trials that follow each other in the plan seldom do here.
+    """
     return sorted(trials, key=lambda trial: _rank(study.seed, trial, "again"))
 
 

@@ -44,7 +44,10 @@ def parts(analysis: Analysis) -> list[RenderableType]:
 
 @dataclass(frozen=True)
 class AcrossTable:
-    """One matrix on a terminal; if it is too wide, it is split into several tables, one below the other."""
+    """One matrix (rows: arms, columns: conditions) as text for a terminal.
+
+    A matrix that is too wide for the terminal is split into several tables, one below the other.
+    """
 
     analysis: Analysis
     matrix: Matrix

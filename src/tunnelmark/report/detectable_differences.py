@@ -55,7 +55,11 @@ def sentences(analysis: Analysis) -> list[str]:
 
 
 def firm(analysis: Analysis) -> tuple[FirmRow, ...]:
-    """Return a row for each estimate of a primary metric against direct, in the order of the plan."""
+    """Return a row for each arm and primary metric whose effect against direct could be estimated, in the plan's order.
+
+    The row says how firm the estimate is: how far it moves if any one block is left out. It also has the detectable
+    difference.
+    """
     return tuple(
         _firm(analysis, setting, cell)
         for setting in analysis.settings()

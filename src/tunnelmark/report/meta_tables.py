@@ -165,7 +165,7 @@ def _effect(metric: MetricInfo, value: float | None) -> float | None:
 
 
 def by_metric(merged: Merged, rows: Sequence[MergedRow]) -> dict[str, list[MergedRow]]:
-    """Return the rows grouped by metric and setting, by the heading of each group."""
+    """Group the rows by metric and setting; each group's key is its heading."""
     groups: dict[str, list[MergedRow]] = {}
     metrics = {
         (row.setting.workload, row.metric.name): (row.setting.workload, row.metric) for row in merged.rows

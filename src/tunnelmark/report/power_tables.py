@@ -42,7 +42,11 @@ def table(found: Sequence[Seen], block_seconds: float) -> Table:
 
 
 def sentences(splits: Sequence[Split]) -> list[str]:
-    """Return a sentence for each metric: the best length of a trial, and how much time it saves."""
+    """Return a sentence for each split, which is one metric in one setting: how long its trials should be.
+
+    If another length is better than the present one, the sentence also says in what share of the present study's time
+    a study with the best length gives an interval of the same width.
+    """
     return [_sentence(each) for each in splits]
 
 

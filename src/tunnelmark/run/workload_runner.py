@@ -113,11 +113,12 @@ class WorkloadRunner:
         return f"the client ended with code {code}{': ' + said[-500:] if said else ''}"
 
     async def finish(self) -> None:
-        """End all programs other than the main client: first stop the long-running ones, from the last started on.
+        """End all programs but the main client: first stop the long-running ones, in reverse order of their start.
 
-        A long-running program has its `grace` to end by itself, and then gets SIGTERM. It may work on after SIGTERM for
-        `ready_timeout` seconds, such as to judge a picture: that is not part of the traffic. Raises WorkloadFailed if a
-        program that is not long-running does not end by itself within its `ready_timeout`.
+        A long-running program has its `grace` to end by itself, and then gets SIGTERM. If it runs on for
+        `ready_timeout` seconds after SIGTERM, it gets SIGKILL. What it does in these seconds, such as to judge a
+        picture, is not part of the traffic. Raises WorkloadFailed if a program that is not long-running does not end by
+        itself within its `ready_timeout`.
         """
         for one in reversed(self._servers):
             if one.program.long_running:

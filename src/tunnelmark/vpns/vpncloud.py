@@ -67,8 +67,8 @@ def deploy(mesh: Mesh, options: VpnCloudOptions) -> Deployment:
     """Return the deployment: the hub starts first, and each node's configuration has all other nodes as its peers.
 
     A configuration could have one node only, which introduces all others to each other. But two nodes that join at the
-    same moment would hear of each other only by that node's next message to its peers, 90 s later. And the others
-    would miss a restarted node only after 300 s, if that node did not dial them itself.
+    same moment would hear of each other only by that node's next message to its peers, 90 s later. And unless a
+    restarted node dialled the others itself, they would notice its restart only after 300 s.
     """
     password = secrets.token_urlsafe(24)
     return Deployment(

@@ -124,7 +124,10 @@ def sent(text: str) -> int:
 
 
 def lost_its_peer(text: str) -> bool:
-    """Return whether a tool reports that it no longer hears the other one; a sender then pauses for some time."""
+    """Return whether `text`, the output of a RIST sender or receiver, says that the tool no longer hears its peer.
+
+    A sender then sends nothing until an answer comes.
+    """
     return re.search(r"\[WARNING\] Listening peer \d+ timed out after", text) is not None
 
 

@@ -1,7 +1,8 @@
 """The workload `mtu`: the largest inner packet that passes whole, what happens to larger ones, and TCP goodput by size.
 
-`tunnelmark-probe mtu` searches that packet with the don't-fragment bit set. Then iperf3 sends TCP streams one after the
-other: the first with the segment size that TCP itself chooses, then one for each of `sizes`.
+`tunnelmark-probe mtu` finds the largest size by sending packets of several sizes, all with the don't-fragment bit set.
+Then iperf3 sends TCP streams one after the other: the first with the segment size that TCP itself chooses, then one for
+each of `sizes`.
 """
 
 from __future__ import annotations

@@ -93,8 +93,8 @@ class Draws:
     def of(cls, share: float, ones: Sequence[tuple[LinkCounts, LinkPath]]) -> Draws:
         """Return the losses of all these blocks as one sample.
 
-        `ones`: each block's counts, with the path (the random numbers) that its link had in that block. `share`: the
-        share of losses (0 to 1) that the profile asks for.
+        `ones`: for each block, the counts of a link's direction, and the random numbers that decided that
+        direction's losses. `share`: the share of losses (0 to 1) that the profile asks for.
         """
         follow = [path.lost(one.offered, share, min(2 * share, 1.0)) for one, path in ones]
         expected, twice = map(sum, zip(*follow, strict=True))

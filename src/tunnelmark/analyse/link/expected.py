@@ -58,14 +58,17 @@ _SILENT = 16 / (8 * (SIZE + 28))
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRange:
-    """The mean of a line over simulated runs (`middle`), and the range in which it may lie, in the line's unit."""
+    """The range in which one statistic of a direction may lie; `middle`: the statistic's mean over simulated runs.
+
+    All three values are in the unit of the statistic.
+    """
 
     middle: float
     low: float
     high: float
 
     def wider(self, by: float) -> ExpectedRange:
-        """Return the range with both limits `by` further out, in the line's unit."""
+        """Return the range with both limits `by` further out; `by` is in the unit of the statistic."""
         return ExpectedRange(self.middle, self.low - by, self.high + by)
 
     def holds(self, value: float) -> bool:

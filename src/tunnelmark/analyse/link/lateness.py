@@ -72,9 +72,10 @@ def mended(lines: Sequence[LinkLine], rest: Sequence[LinkLine], share: float) ->
 
 
 def told_apart(line: LinkLine, reports: Sequence[Mapping[str, Any]]) -> LinkLine:
-    """Return the line; it is "not judged" if it is about lateness, or outside by no more than lateness explains.
+    """Return the line; if lateness explains why the line is outside of its tolerance, return it as "not judged".
 
-    `reports`: the emulator's reports, which say how late packets left it.
+    Lateness explains the line `late` itself, and a delay that is above its upper limit by no more than late packets can
+    add. Any other line is returned unchanged. `reports`: the emulators' reports, which say how late packets left them.
     """
     if line.ok is not False:
         return line

@@ -1,7 +1,7 @@
 """Reads raw data that a source's authors published, or that were measured by hand, so that claims are judged by them.
 
-Each format has a module; `FORMATS` names them. They make the values of `raw_values`; `recomputed` compares these with
-the printed ones.
+Each format has a module; `FORMATS` holds its function that reads a folder. The function returns values as `raw_values`
+defines them; `recomputed` compares these values with the printed ones.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ _SOFTIRQ, _PRIORITY = "ksoftirqd", 1
 class ClockLoop:
     """The thread that runs a loop on the guest's only core and counts its own instructions there.
 
-    The kernel also bills the thread for interrupts and softirq work that interrupt the loop. `spent` returns that time
-    apart from the loop's own.
+    The kernel also bills the thread for interrupts and softirq work that interrupt the loop. `spent` returns two times:
+    the loop's own, and that of the interrupts and softirq work.
     """
 
     groups: tuple[Path, ...] = ()  # none of its own: it is in its process's control group
