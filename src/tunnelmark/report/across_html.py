@@ -15,7 +15,7 @@ from tunnelmark.report.across_tables import Matrix, WorkloadShares
 from tunnelmark.report.figures import boxes, heat, points, series
 
 SCATTER_HEAD = ("arm", "blocks", "mean", "standard deviation", "coefficient of variation", "remarks")
-RANKS_HEAD = ("arms", "values", "U", "p", "p after Holm", "Cliff’s delta", "different?", "remarks")
+RANKS_HEAD = ("arms", "values", "U", "p", "p after Holm", "Cliff’s delta", "difference", "remarks")
 
 CAPTIONS = {
     "heat": (
@@ -197,7 +197,7 @@ def _ranked(analysis: Analysis, one: RankTest) -> tuple[str, ...]:
         _p(one.p),
         _p(one.q),
         f"{one.delta:+.2f}".replace("-", "−"),
-        "yes" if one.differs else "no",
+        "shown" if one.differs else "not shown",
         "; ".join(remarks),
     )
 

@@ -32,7 +32,7 @@ def explanation(analysis: Analysis, each: Sequence[Headline]) -> str:
     if not arms or direct not in windows or direct not in trips:
         return ""
     said = (
-        "TCP sends one congestion window in each round trip, and cuts the window after a loss. "
+        "TCP sends at most one congestion window in each round trip, and cuts the window after a loss. "
         f"Mean window: {_listed(windows, [direct, *arms])}. Mean round trip under that load: {_listed(trips, [direct, *arms])}."
     )
     return f"{said} {cause}" if (cause := _cause(windows, trips, direct, arms)) else said

@@ -55,7 +55,7 @@ def not_shown(analysis: Analysis) -> tuple[str, ...]:
     )
     pings = [use.name for use in plan.workloads if use.workload == "ping"]
     if pings:
-        said.append(f"Round trips under load: {formatting.listed(pings)} ran while the path carried nothing else.")
+        said.append(f"What other traffic does to {formatting.listed(pings)}: meanwhile the path carried nothing else.")
     said += [*_without_rate(analysis), *placed.single_cores(analysis)]
     vpns = dict.fromkeys(arm.vpn for arm in plan.arms)
     programs = [vpn for vpn in vpns if vpn in USER_SPACE_WIREGUARD]

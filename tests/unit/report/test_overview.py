@@ -42,8 +42,8 @@ def test_it_says_what_the_numbers_do_not_show():
 
 def test_it_says_that_a_ping_met_no_other_traffic():
     said = overview.not_shown(judge(Study(workloads=(PING,)).results()))
-    assert "Round trips under load: ping ran while the path carried nothing else." in said
-    assert "Round trips" not in " ".join(overview.not_shown(analysed(STUDY, {})))
+    assert "What other traffic does to ping: meanwhile the path carried nothing else." in said
+    assert "to ping" not in " ".join(overview.not_shown(analysed(STUDY, {})))
 
 
 def test_it_says_which_versions_were_measured_where_that_is_known():
