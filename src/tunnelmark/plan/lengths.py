@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from tunnelmark.plan.congestion import settled
 from tunnelmark.plan.fields import OfPath
-from tunnelmark.plan.impairments import FRAME, Blackout, Bursts, Chance
+from tunnelmark.plan.impairments import Blackout
 from tunnelmark.plan.problems import Problems
 from tunnelmark.units import Duration
 
@@ -31,22 +32,18 @@ LOSSES = 5
 LONG = 4
 """From so many times a workload's default duration on, users get the reason before a run begins."""
 
-_LIMIT = 1000  # packets: netem's default (tc-netem(8))
-_SEGMENT = 1448  # bytes of payload of a full TCP segment with timestamps
-_INITIAL = 10  # segments of the initial window (RFC 6928)
-_BUFFER = 4 * 2**20  # bytes: the kernel's default of tcp_wmem, which limits what is in flight if no rate does
-_BETA, _CUBE = 0.7, 0.4  # CUBIC's decrease and its scaling in segments/s^3 (RFC 9438, 4.6 and 4.1.2)
-_FRIENDLY = 3 * (1 - _BETA) / (1 + _BETA)  # segments a round trip by which CUBIC grows if Reno would be faster (4.3)
-_BALANCED = 0.9  # a window is in balance with losses if the next one finds at least this share of it
-
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """What a transfer needs on a path, in seconds: warm-up, window, and the longest period of cuts (0 without cuts)."""
+    """What a transfer needs on a path, in seconds: warm-up, window, and the longest period of cuts (0 without cuts).
+
+    `apart`: the mean seconds between losses if these bound TCP's congestion window, else 0.
+    """
 
     warmup: float
     window: float
     period: float
+    apart: float = 0.0
 
 
 def round_trip(path: Sequence[Profile]) -> float:
@@ -58,85 +55,8 @@ def needed(path: Sequence[Profile]) -> Needed:
     """Return the warm-up, window and period of cuts that a transfer on this path needs."""
     trip = round_trip(path)
     periods = [float(each.every) for link in path for each in _cuts(link) if each.every is not None]
-    warmup, apart = _settled(path, trip)
-    return Needed(warmup, max(ROUNDS * trip, LOSSES * apart), max(periods, default=0.0))
-
-
-def _settled(path: Sequence[Profile], trip: float) -> tuple[float, float]:
-    """Return the seconds until a stream's window is what the path leaves it in the long run, and those between losses.
-
-    Slow start doubles the window each round trip (RFC 5681, 3.1) from ten segments (RFC 6928) up to rate x round trip,
-    or until the first of the links' independent losses, of which one comes in 1 / p packets. The loss at a full queue
-    leaves 0.7 of the window (RFC 9438, 4.6). If that is less than the path holds, it grows again. Rate and queue are
-    those of the slowest link. The seconds between losses are 0 if losses do not keep the window below what the path
-    holds. Where they do, slow start ends at a window far above the one that they leave, and each loss takes 0.3 of it.
-    """
-    slowest = min(path, key=lambda link: float(link.carried or math.inf))
-    full = float(slowest.carried) / 8 * trip / _SEGMENT if slowest.carried else _BUFFER / _SEGMENT
-    most = full + _queue(slowest) / _SEGMENT
-    losses = _Losses.on(path, trip)
-    reached = min(most, 1 / losses.share) if losses.share else most
-    started = trip * (1 + math.ceil(math.log2(max(min(full, reached) / _INITIAL, 1))))
-    down, window = losses.settle(reached, full)
-    if down or reached < full:
-        return started + down, losses.apart(window)
-    if slowest.rate is None or _BETA * most >= full:
-        return started, 0.0
-    gone = (1 - _BETA) * most
-    return started + min(math.cbrt(gone / _CUBE), gone / _FRIENDLY * trip), 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Losses:
-    """How often a stream loses packets: a `share` of them, and in bursts, one each `every` seconds (0: no bursts)."""
-
-    trip: float  # seconds of a round trip
-    share: float
-    every: float
-
-    @classmethod
-    def on(cls, path: Sequence[Profile], trip: float) -> _Losses:
-        losses = [link.forward.loss for link in path if trip]
-        share = 1 - math.prod(1 - float(loss.probability) for loss in losses if isinstance(loss, Chance))
-        bursts = [float(loss.every) for loss in losses if isinstance(loss, Bursts)]
-        return cls(trip, share, min(bursts, default=0.0))
-
-    def apart(self, window: float) -> float:
-        """Return the mean seconds between two losses at a window of so many segments; 0 without losses."""
-        often = (self.share * window / self.trip if self.share else 0.0) + (1 / self.every if self.every else 0.0)
-        return 1 / often if often else 0.0
-
-    def settle(self, window: float, full: float) -> tuple[float, float]:
-        """Return the seconds until losses have brought a window down to where they leave it, and that window.
-
-        It is there if the next loss finds at least `_BALANCED` of it again, or of the `full` segments of the path.
-        """
-        took = 0.0
-        while apart := self.apart(window):
-            after = _grown(window, self.trip, apart)
-            if after >= _BALANCED * min(window, full):
-                break
-            window, took = after, took + apart
-        return took, window
-
-
-def _grown(window: float, trip: float, seconds: float) -> float:
-    """Return the window, in segments, that CUBIC has so many seconds after a loss at `window` segments.
-
-    It grows from 0.7 of it by 0.4 (t - K)^3 + W with K = cbrt(0.3 W / 0.4) (RFC 9438, 4.2), or as Reno would where that
-    is faster (4.3).
-    """
-    cubic = _CUBE * (seconds - math.cbrt((1 - _BETA) * window / _CUBE)) ** 3 + window
-    return max(cubic, _BETA * window + _FRIENDLY * seconds / trip)
-
-
-def _queue(profile: Profile) -> float:
-    """Return the bytes that may wait in front of the forward rate; a limit in packets counts as so many full frames."""
-    way = profile.forward
-    if way.queue is not None:
-        return float(way.queue)
-    packets = way.queue_packets or (way.limit or _LIMIT if profile.model == "netem" else 0)
-    return float(packets * FRAME)
+    warmup, apart = settled(path, trip)
+    return Needed(warmup, max(ROUNDS * trip, LOSSES * apart), max(periods, default=0.0), apart)
 
 
 def _cuts(profile: Profile) -> Sequence[Blackout]:
@@ -182,13 +102,13 @@ def reason(use: WorkloadUse, path: Sequence[Profile]) -> str:
     made, default = over(use, path), use.lengths.get("duration")
     if "duration" not in made or default is None or float(Duration.parse(made["duration"])) < LONG * default.default:
         return ""
-    asked, apart = needed(path), _settled(path, round_trip(path))[1]
+    asked = needed(path)
     causes = [f"a cut comes every {Duration(asked.period)}"] if asked.period else []
     if default.of == "transfer":
         if asked.warmup >= asked.window:
             causes.append(f"TCP's window takes {Duration(round(asked.warmup, 1))} to settle")
-        elif apart:
-            causes.append(f"a loss comes every {Duration(round(apart, 1))}")
+        elif asked.apart:
+            causes.append(f"a loss comes every {Duration(round(asked.apart, 1))}")
     return f"{made['duration']}: {' and '.join(causes) or 'round trips are long'}"
 
 
@@ -209,13 +129,9 @@ def too_short(use: WorkloadUse, path: Sequence[Profile], kind: type[BaseModel]) 
     )
     said = []
     if transfers and duration - warmup < asked.window - 1e-9:
-        said += _measured(path, duration - warmup)
+        said += _measured(duration - warmup, round_trip(path), asked.apart)
     if transfers and warmup < asked.warmup:
-        until = (
-            "slow start and the losses after it, which take"
-            if _settled(path, round_trip(path))[1]
-            else "slow start, which takes"
-        )
+        until = "slow start and the losses after it, which take" if asked.apart else "slow start, which takes"
         said.append(f"a warm-up of {Duration(warmup)} is within {until} {Duration(round(asked.warmup, 3))}")
     if asked.period > duration:
         share = min((duration + _longest(path)) / asked.period, 1)
@@ -223,13 +139,11 @@ def too_short(use: WorkloadUse, path: Sequence[Profile], kind: type[BaseModel]) 
     return "; ".join(said)
 
 
-def _measured(path: Sequence[Profile], window: float) -> list[str]:
-    """Return how many round trips and losses a window of so many seconds holds, if that is too few."""
-    trip = round_trip(path)
-    apart = _settled(path, trip)[1]
-    said = (
-        [f"{window / trip:.1f} round trips are measured, {ROUNDS} are needed"] if window < ROUNDS * trip - 1e-9 else []
-    )
+def _measured(window: float, trip: float, apart: float) -> list[str]:
+    """Return how many round trips and losses a window holds, if that is too few; all in seconds."""
+    said = []
+    if window < ROUNDS * trip - 1e-9:
+        said.append(f"{window / trip:.1f} round trips are measured, {ROUNDS} are needed")
     if window < LOSSES * apart - 1e-9:
         said.append(f"{window / apart:.1f} losses are met on average, {LOSSES} are needed")
     return said

@@ -98,22 +98,6 @@ def test_where_losses_bound_the_window_it_is_measured_after_they_have_brought_it
     assert (lengths.needed([slow]).warmup, lengths.needed([slow]).window) == (pytest.approx(0.008), pytest.approx(0.08))
 
 
-@pytest.mark.parametrize(
-    ("trip", "share"), [(0.004, 0.0025), (0.06, 0.005), (0.076, 1e-4), (0.56, 1e-3), (0.008, 0.01)]
-)
-def test_the_window_that_losses_leave_is_that_of_rfc_9438(trip: float, share: float):
-    """Its 5.1 has 1.054 (trip / p)^(3/4) for CUBIC's mean window, and Mathis et al. sqrt(1.5 / p) for Reno's."""
-    losses = lengths._Losses(trip, share, 0.0)
-    window, held, seconds = 1 / share, 0.0, 0.0
-    for number in range(600):
-        apart = losses.apart(window)
-        after = lengths._grown(window, trip, apart)
-        if number >= 200:
-            held, seconds = held + apart * (0.7 * window + after) / 2, seconds + apart
-        window = after
-    assert held / seconds == pytest.approx(max(1.054 * (trip / share) ** 0.75, (1.5 / share) ** 0.5), rel=0.12)
-
-
 def test_over_several_links_delays_add_up_losses_join_and_the_slowest_has_the_rate():
     # Four links of 30 ms: 600 segments of 57.92 Mbit/s, six doublings of ten, and the handshake.
     slow, fast = link(0.03, 8 * 7_240_000, 20_000_000), link(0.03, 1e9)
