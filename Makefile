@@ -14,7 +14,7 @@ help: ## show this list
 setup: ## install what is missing: Debian packages, a virtual environment, the project
 	@scripts/setup
 
-demo: setup ## run the quick study: eight arms, three workloads, a table and a report
+demo: setup ## run the quick study: nine arms, three workloads, a table and a report
 	@scripts/demo $(ARGS)
 
 packages: setup ## install the VPNs that are built in a few minutes, for the tests (tunnelmark packages install --all for the rest)

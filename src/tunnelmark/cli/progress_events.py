@@ -50,7 +50,7 @@ class PlanEvent:
 class TrialEvent:
     """A trial begins, enters another phase, or ends with an outcome (`state`).
 
-    `phase`: one of `model.attempt.PHASES`; the first ones can be reported before the trial begins.
+    `phase`: one of `model.attempt.PHASES` but `warmup`, which `measure` includes; the first can come before `begin`.
     `seconds`: the planned duration of its traffic.
     `took`: seconds that all phases took together, by the clock of the machine that ran the trial.
     `settle`: those seconds of `took` in which the run only waited for the VPN to converge.

@@ -245,7 +245,7 @@ class RunningDeployment:
         if not any(isinstance(step, Daemon) and step.control for phase in self._deployment.phases for step in phase):
             raise WorkloadFailed(
                 "this VPN has no control service that could be restarted",
-                hint="only arms with one (tailscale, netbird, innernet, netmaker, n2n, zerotier) can answer that question",
+                hint="only arms with one (tailscale, netbird, innernet, netmaker, n2n) can answer that question",
             )
 
     async def _forget(self, node: str) -> None:
