@@ -4,7 +4,7 @@ The ranges follow from the pairs of arms that differ. With Holm's correction, th
 is false is at most 5 %, so all ranges of a study are right together in 95 % of studies (M. Mogstad, J. P. Romano,
 A. M. Shaikh and D. Wilhelm, "Inference for Ranks with Applications to Mobility across Neighbourhoods and Academic
 Achievement across Countries", Review of Economic Studies 91(1), 2024, pp. 476-518: rank sets from simultaneous tests of
-all pairs). `bench/statistics.py` shows it by simulation.
+all pairs). `bench/statistics_bars.py` shows it by simulation.
 """
 
 from __future__ import annotations
