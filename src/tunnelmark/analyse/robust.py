@@ -2,8 +2,8 @@
 
 With a handful of blocks, an interval of such a mean holds the truth less often than it says. The bootstrap's interval
 of 95 % holds the truth in 41 to 79 % of cases if one trial in ten has half of its value, and in 28 to 87 % for losses
-that are mostly zero (`bench/statistics_bars.py`). So the median is given in place of the mean, with its exact sign interval,
-and reports say why.
+that are mostly zero (`bench/statistics_bars.py`). So the median is given in place of the mean, with its exact sign
+interval, and reports say why.
 """
 
 from __future__ import annotations
