@@ -32,6 +32,8 @@ def settled(path: Sequence[Profile], trip: float) -> tuple[float, float]:
     leaves 0.7 of the window (RFC 9438, 4.6). If that is less than the path holds, it grows again. Rate and queue are
     those of the slowest link. The seconds between losses are 0 if losses do not keep the window below what the path
     holds. Where they do, slow start ends at a window far above the one that they leave, and each loss takes 0.3 of it.
+    A burst that lasts a round trip loses a whole window, and then the kernel's timer decides, and what the kernel takes
+    back of a timeout: windows rise and fall between extremes, and only slow start's end, the first burst, is waited for.
     """
     slowest = min(path, key=lambda link: float(link.carried or math.inf))
     full = float(slowest.carried) / 8 * trip / _SEGMENT if slowest.carried else _BUFFER / _SEGMENT
@@ -40,6 +42,8 @@ def settled(path: Sequence[Profile], trip: float) -> tuple[float, float]:
     reached = min(most, 1 / losses.share) if losses.share else most
     started = trip * (1 + math.ceil(math.log2(max(min(full, reached) / _INITIAL, 1))))
     down, window = losses.settle(reached, full)
+    if down and losses.whole:
+        return started + losses.every, losses.every
     if down or reached < full:
         return started + down, losses.apart(window)
     if slowest.rate is None or _BETA * most >= full:
@@ -50,19 +54,25 @@ def settled(path: Sequence[Profile], trip: float) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """How often a stream loses packets: a `share` of them, and in bursts, one each `every` seconds (0: no bursts)."""
+    """How often a stream loses packets: a `share` of them, and in bursts, one each `every` seconds (0: no bursts).
+
+    `whole`: whether the bursts last a round trip or longer, on average.
+    """
 
     trip: float  # seconds of a round trip
     share: float
     every: float
+    whole: bool = False
 
     @classmethod
     def on(cls, path: Sequence[Profile], trip: float) -> Losses:
         """Return the losses of a path; no losses if it has no delay, where a window is back within no time."""
         losses = [link.forward.loss for link in path if trip]
         share = 1 - math.prod(1 - float(loss.probability) for loss in losses if isinstance(loss, Chance))
-        bursts = [float(loss.every) for loss in losses if isinstance(loss, Bursts)]
-        return cls(trip, share, min(bursts, default=0.0))
+        bursts = min((loss for loss in losses if isinstance(loss, Bursts)), key=lambda loss: loss.every, default=None)
+        if bursts is None:
+            return cls(trip, share, 0.0)
+        return cls(trip, share, float(bursts.every), float(bursts.burst) >= trip)
 
     def apart(self, window: float) -> float:
         """Return the mean seconds between two losses at a window of so many segments; 0 without losses."""
