@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from tunnelmark.plan.congestion import settled
 from tunnelmark.plan.fields import OfPath
 from tunnelmark.plan.impairments import Blackout
 from tunnelmark.plan.problems import Problems
+from tunnelmark.plan.tcp_window import settled
 from tunnelmark.units import Duration
 
 if TYPE_CHECKING:

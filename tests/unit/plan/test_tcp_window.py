@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tunnelmark.plan.congestion import Losses, grown
+from tunnelmark.plan.tcp_window import Losses, grown
 
 
 @pytest.mark.parametrize(
