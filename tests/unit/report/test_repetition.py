@@ -106,7 +106,7 @@ def test_each_build_of_a_vpn_has_its_own_version():
 
 def test_another_length_and_more_blocks_are_said_without_a_change_of_the_source_s_file():
     found = rows(run(full=True, blocks=4))
-    assert found["length of tcp"] == ("10 minutes", "9 min 59 s, after 1 s that are left out")
+    assert found["length of tcp"] == ("10 minutes", "9 min 56 s, after 4 s that are left out")
     assert found["repeats"][1].startswith("4 blocks")
 
 
