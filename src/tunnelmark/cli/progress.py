@@ -22,6 +22,7 @@ from tunnelmark.lab.backends import describe
 from tunnelmark.model.attempt import Attempt, stem
 from tunnelmark.plan import lengths
 from tunnelmark.plan.model import Plan, Trial
+from tunnelmark.plan.routes import crossed
 from tunnelmark.run.runner import RunContext
 from tunnelmark.units import clock
 
@@ -64,14 +65,15 @@ def opening(console: Console, plan: Plan, context: RunContext, folder: Path) -> 
 
 
 def long_trials(plan: Plan) -> tuple[str, ...]:
-    """Return a line for each workload and profile whose trials the link makes much longer, with the reason."""
+    """Return a line for each workload and path whose trials the links make much longer, with the reason."""
     study = plan.study
-    return tuple(
-        f"a trial of {use.name} over {profile.name} lasts {said}"
-        for profile in study.profiles
-        for use in study.workloads
-        if (said := lengths.reason(use, (profile,)))
-    )
+    ways = {(use.name, p.name, topology.name): (use, p, topology) for _, p, topology, use in study.cells()}
+    said = []
+    for use, profile, topology in ways.values():
+        if why := lengths.reason(use, crossed(topology, profile)):
+            where = profile.name if len(study.topologies) == 1 else f"{profile.name} on {topology.name}"
+            said.append(f"a trial of {use.name} over {where} lasts {why}")
+    return tuple(said)
 
 
 def price(plan: Plan, context: RunContext) -> str:

@@ -43,7 +43,7 @@ class Needed:
     warmup: float
     window: float
     period: float
-    apart: float = 0.0
+    apart: float
 
 
 def round_trip(path: Sequence[Profile]) -> float:

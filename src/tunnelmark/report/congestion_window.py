@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log
 
 from tunnelmark.analyse.anchor_multiples import Headline
-from tunnelmark.analyse.model import Analysis, MetricCell, Scenario
+from tunnelmark.analyse.model import Analysis, Scenario
 from tunnelmark.report import formatting
 
 CLEARLY = 3.0
@@ -25,45 +25,38 @@ def explanation(analysis: Analysis, each: Sequence[Headline]) -> str:
     losing = [one.arm for one in each if one.bound and one.bound.what == "loss" and one.arm not in twins]
     if direct is None or each[0].metric.name != "goodput" or direct not in losing:
         return ""
-    arms = [arm for arm in losing if arm != direct]
-    windows = _medians(analysis, setting, "cwnd", [direct, *arms])
-    trips = _medians(analysis, setting, "rtt", [direct, *arms])
-    arms = [arm for arm in arms if arm in windows and arm in trips]
-    if not arms or direct not in windows or direct not in trips:
+    windows, trips = _medians(analysis, setting, "cwnd"), _medians(analysis, setting, "rtt")
+    known = [arm for arm in losing if arm in windows and arm in trips]
+    arms = [arm for arm in known if arm != direct]
+    if not arms or direct not in known:
         return ""
     said = (
         "TCP sends at most one congestion window in each round trip, and cuts the window after a loss. "
-        f"Mean window: {_listed(windows, [direct, *arms])}. Mean round trip under that load: {_listed(trips, [direct, *arms])}."
+        f"Mean window: {_listed(analysis, setting, 'cwnd', windows, [direct, *arms])}. "
+        f"Mean round trip under that load: {_listed(analysis, setting, 'rtt', trips, [direct, *arms])}."
     )
-    return f"{said} {cause}" if (cause := _cause(windows, trips, direct, arms)) else said
+    return " ".join(filter(None, [said, _cause(windows, trips, direct, arms)]))
 
 
-def _medians(analysis: Analysis, setting: Scenario, metric: str, arms: Sequence[str]) -> dict[str, MetricCell]:
-    """Return the cells of a metric by arm, without arms that have no value above zero."""
-    cells = {cell.arm: cell for cell in analysis.cells_of(setting, metric)}
-    return {arm: cells[arm] for arm in arms if arm in cells and _median(cells[arm]) > 0}
+def _medians(analysis: Analysis, setting: Scenario, metric: str) -> dict[str, float]:
+    """Return the medians of a metric over blocks by arm, without arms that have none above zero."""
+    cells = analysis.cells_of(setting, metric)
+    return {cell.arm: cell.spread.median for cell in cells if cell.spread and cell.spread.median > 0}
 
 
-def _median(cell: MetricCell) -> float:
-    return cell.spread.median if cell.spread else 0.0
+def _listed(
+    analysis: Analysis, setting: Scenario, metric: str, medians: Mapping[str, float], arms: Sequence[str]
+) -> str:
+    unit = analysis.cell(arms[0], setting, metric).metric.unit
+    shown = formatting.scale(unit, [medians[arm] for arm in arms])
+    return formatting.listed([f"{arm} {shown.value(medians[arm])}" for arm in arms])
 
 
-def _listed(cells: dict[str, MetricCell], arms: Sequence[str]) -> str:
-    shown = formatting.scale(cells[arms[0]].metric.unit, [_median(cells[arm]) for arm in arms])
-    return formatting.listed([f"{arm} {shown.value(_median(cells[arm]))}" for arm in arms])
-
-
-def _cause(windows: dict[str, MetricCell], trips: dict[str, MetricCell], direct: str, arms: Sequence[str]) -> str:
+def _cause(windows: Mapping[str, float], trips: Mapping[str, float], direct: str, arms: Sequence[str]) -> str:
     """Return a sentence that names the factor which, for every arm, differs far more from direct's; "" if neither."""
-    ratios = [
-        (
-            abs(log(_median(windows[arm]) / _median(windows[direct]))),
-            abs(log(_median(trips[arm]) / _median(trips[direct]))),
-        )
-        for arm in arms
-    ]
-    if all(window > CLEARLY * trip for window, trip in ratios):
+    apart = [[abs(log(of[arm] / of[direct])) for of in (windows, trips)] for arm in arms]
+    if all(window > CLEARLY * trip for window, trip in apart):
         return f"So the distance to {direct} comes from the window, not from longer round trips."
-    if all(trip > CLEARLY * window for window, trip in ratios):
+    if all(trip > CLEARLY * window for window, trip in apart):
         return f"So the distance to {direct} comes from longer round trips, not from the window."
     return ""

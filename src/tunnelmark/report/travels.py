@@ -154,8 +154,10 @@ def _bound(bound: Bottleneck) -> str:
     most = {place: share for place, share in bound.lost.items() if share >= SHARED}
     text = bound.text
     if len(most) > 1:
-        shares = (formatting.percent(share) + _range(bound.lost_by_trial.get(place)) for place, share in most.items())
-        text = "loss, of which " + "; ".join(f"{share}: {place}" for share, place in zip(shares, most, strict=True))
+        text = "loss, of which " + "; ".join(
+            f"{formatting.percent(share)}{_range(bound.lost_by_trial.get(place))}: {place}"
+            for place, share in most.items()
+        )
     return text if bound.count == bound.total else f"{text} ({bound.count} of {bound.total} trials)"
 
 
