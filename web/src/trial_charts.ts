@@ -160,7 +160,7 @@ export function overTime(store: Store, state: State, found: Matrix, width: numbe
 export function strip(store: Store, metric: number, arm: number, condition: number): SVGSVGElement | null {
   const values = store.values(metric);
   const about = store.report.metrics[metric]!;
-  const of = (one: number) => store.attempts(metric, one, condition).flatMap((each) => (values.has(each.place) && each.grade !== "void" ? [{ block: each.block, value: values.get(each.place)! }] : []));
+  const of = (one: number) => store.attempts(metric, one, condition).flatMap((each) => (values.has(each.place) && each.counts && each.grade !== "void" ? [{ block: each.block, value: values.get(each.place)! }] : []));
   const own = of(arm);
   const direct = store.report.reference === null || store.report.reference === arm ? [] : of(store.report.reference);
   if (own.length === 0) return null;

@@ -224,7 +224,11 @@ def _with_ceilings(
     medians = {
         (cell.arm, cell.setting, cell.metric.name): cell.spread.median for cell in cells if cell.spread is not None
     }
-    most = {(found.setting.topology, found.setting.workload, found.metric.name): found for found in free}
+    own = {(found.setting, found.metric.name): found for found in free}
+    most = {
+        (found.setting.topology, found.setting.workload, found.metric.name): found
+        for found in sorted(free, key=lambda found: found.direct)
+    }
     return tuple(
         replace(
             cell,
@@ -232,7 +236,10 @@ def _with_ceilings(
                 cell,
                 filled.get((cell.setting, cell.metric.name)),
                 uses[cell.setting.workload].offers(cell.setting.profile),
-                most.get((cell.setting.topology, cell.setting.workload, cell.metric.name)),
+                own.get(
+                    (cell.setting, cell.metric.name),
+                    most.get((cell.setting.topology, cell.setting.workload, cell.metric.name)),
+                ),
                 ended_by_lab=medians.get((cell.arm, cell.setting, cell.metric.limited_by), 0.0) > 0,
             ),
         )

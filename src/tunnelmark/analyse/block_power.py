@@ -146,6 +146,7 @@ def splits(analysis: Analysis, block_seconds: float) -> tuple[Split, ...]:
     """
     plan = analysis.results.plan
     trials = max(len(plan.trials) // max(plan.blocks, 1), 1)
+    planned = _planned(analysis)
     found = []
     for spread_setting, metric, sds in _by_metric(measured(analysis)):
         use = next(use for use in plan.workloads if use.name == spread_setting.workload)
@@ -155,12 +156,23 @@ def splits(analysis: Analysis, block_seconds: float) -> tuple[Split, ...]:
         shares = [
             (own[arm] + direct) / sd**2 for arm, sd in sds.items() if direct is not None and arm in own and sd > 0
         ]
-        planned = sum(each.window + each.warmup for each in plan.workloads) / len(plan.workloads)
-        overhead = max(block_seconds / trials - planned, 0.0) + use.warmup
+        warmup = use.warmup_over(spread_setting.profile, spread_setting.topology)
+        overhead = max(block_seconds / trials - planned, 0.0) + warmup
         if shares and window > 0:
             share = min(sorted(shares)[len(shares) // 2], 1.0)
             found.append(_split(spread_setting, metric, share, window, overhead))
     return tuple(found)
+
+
+def _planned(analysis: Analysis) -> float:
+    """Return the mean planned seconds of traffic of a trial, warm-up included; 0 if nothing has run."""
+    uses = {use.name: use for use in analysis.results.plan.workloads}
+    seconds = [
+        uses[row.workload].window_over(row.profile, row.topology)
+        + uses[row.workload].warmup_over(row.profile, row.topology)
+        for row in analysis.trials
+    ]
+    return sum(seconds) / len(seconds) if seconds else 0.0
 
 
 def _split(setting: Scenario, metric: MetricInfo, own: float, window: float, overhead: float) -> Split:

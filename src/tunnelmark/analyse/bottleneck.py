@@ -180,9 +180,10 @@ def _discarded(
     Its core was then quick enough to throw the rest away. None also if the receiver's core was always busy, which may
     be why the transfer was slow.
     """
-    sent, got = limits.get(f"sent_{sender}", 0.0), limits.get(f"got_{receiver}", 0.0)
+    sent, got = limits.get(f"sent_{sender}", 0.0), limits.get(f"got_{receiver}")
     if (
-        _merged(limits, sender, receiver)
+        got is None
+        or _merged(limits, sender, receiver)
         or values.get("path_tcp", 0.0) < _BY_TCP
         or limits.get(f"core_{receiver}", 0.0) >= CORE
     ):

@@ -48,7 +48,9 @@ def remedies(analysis: Analysis) -> list[str]:
     if free := [profile for profile in hit if profile.rate is None and profile.impaired]:
         said.append("join a rate, because without one only the emulator limits a sender: " + _slower(analysis, free))
     elif fast := [profile for profile in hit if profile.rate is not None and profile.rate > _SLOW]:
-        said.append("ask for a lower rate: " + _slower(analysis, fast))
+        said.append(
+            f"ask for a lower rate than that of {' and '.join(profile.name for profile in fast)}, such as that of {SLOWER}"
+        )
     if not analysis.results.environment.get("guest"):
         command = _command(analysis)
         said.append(
@@ -58,19 +60,16 @@ def remedies(analysis: Analysis) -> list[str]:
 
 
 def _slower(analysis: Analysis, profiles: Sequence[ProfileInfo]) -> str:
-    """Return the command with these profiles at 100 Mbit/s; if it does not name them, the line for the study's file."""
+    """Return the command with these profiles, which have no rate, at 100 Mbit/s; if it does not name them, the line for
+    the study's file.
+    """
     command = _command(analysis)
-    names = {profile.name: _joined(profile) for profile in profiles}
+    names = {profile.name: f"{profile.name}+{SLOWER}" for profile in profiles}
     changed = [names.get(word, word) for word in command]
     if changed != command:
         return shlex.join(changed)
     listed = ", ".join(f'"{name}"' for name in names.values())
     return f"profiles = [{listed}] in the study"
-
-
-def _joined(profile: ProfileInfo) -> str:
-    parts = profile.name.split("+")
-    return "+".join([*(parts if profile.rate is None or len(parts) == 1 else parts[:-1]), SLOWER])
 
 
 def _command(analysis: Analysis) -> list[str]:

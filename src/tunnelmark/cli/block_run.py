@@ -35,6 +35,7 @@ def main(place: Path) -> int:
     """Carry out the request in the folder `place`. Return 0, or the error's exit code if `error.json` is written."""
     threading.Thread(target=_end_with_worker, daemon=True).start()
     asked = json.loads((place / REQUEST).read_text())
+    sys.argv[1:] = asked["command"]  # the recorded environment has it
     try:
         study = study_of(asked, place / "inputs", registry.catalogue())
         if asked["number"] is None:

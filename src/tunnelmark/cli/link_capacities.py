@@ -147,8 +147,8 @@ async def _measure(
     async with real_hosts.labs(on, node_cores=study.cores) as labs:
         rates = {profile.name: await rate_of(labs, known, topology, profile) for profile in open_}
         if look:
-            load = load_of(study, workloads)
             for profile in (profile for profile in study.profiles if profile.auto is None):
+                load = load_of(study, workloads, profile)
                 links.append(await _fitness(labs, known, topology, profile, load))
     return _Found(known.busy if known is not None else None, woken, rates, links)
 

@@ -18,7 +18,7 @@ from tunnelmark.errors import MissingPart, UsageError
 from tunnelmark.host import utilisation
 from tunnelmark.host.programs import Requirement, part_version, sha256
 from tunnelmark.packages.recipe import Recipe, recipe, recipes
-from tunnelmark.packages.status import RecipeStatus, recipe_for, standing, where
+from tunnelmark.packages.status import RecipeStatus, recipe_for, standing, to_do, where
 from tunnelmark.packages.toolchains import lacking
 from tunnelmark.units import clock
 
@@ -83,11 +83,11 @@ def install(chosen: tuple[str, ...], all_: bool, quick: bool, jobs: int | None, 
     wanted = [recipe(name) for name in chosen] or [
         one for one in recipes().values() if (one.about.ci if quick else not one.file.makers)
     ]
-    if os.geteuid() != 0 and any((one.packages or lacking(one)) and standing(one).state != "ready" for one in wanted):
+    if os.geteuid() != 0 and any((one.packages or lacking(one)) and to_do(one) for one in wanted):
         _ask_sudo()
     console = output.console()
     jobs = jobs or utilisation.cores()
-    if any(standing(one).state != "ready" for one in wanted):
+    if any(map(to_do, wanted)):
         quiet(console, "building VPNs", wait=not no_wait)
     interrupts.goes_on(
         "what is in place stays, and apt finishes what it has begun; the same command goes on with the rest"

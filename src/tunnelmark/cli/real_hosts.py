@@ -11,9 +11,10 @@ from typing import Any
 
 from rich.console import Console
 
+from tunnelmark import registry
 from tunnelmark.cli import measurement_lock
 from tunnelmark.cluster.tasks import differing, task_of
-from tunnelmark.errors import LabError
+from tunnelmark.errors import LabError, UsageError
 from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.ssh.inventory import Inventory
 from tunnelmark.lab.ssh.ssh_labs import SshLabs
@@ -48,9 +49,15 @@ def of_results(folder: Path) -> Inventory | None:
 async def alike(labs: SshLabs, study: Study) -> dict[str, dict[str, Any]]:
     """Return the environment in which each host would measure a study, by the host's name.
 
-    Each host also makes the files that the workloads need. LabError if a host lacks a part, or if the nodes'
-    hosts differ in their programs.
+    Each host also makes the files that the workloads need. UsageError if a workload needs all nodes on one machine,
+    LabError if a host lacks a part, or if the nodes' hosts differ in their programs.
     """
+    for use in study.workloads:
+        if why := registry.workloads()[use.workload].one_machine:
+            raise UsageError(
+                f"the workload {use.name} cannot run on several hosts: {why}",
+                hint="measure it on one machine, without --inventory; docs/hosts.md has the limits",
+            )
     found = await labs.facts(asdict(task_of(study, None)))
     nodes = [host.name for host in labs.inventory.nodes]
     first = found[nodes[0]]

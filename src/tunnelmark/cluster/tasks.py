@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +32,7 @@ class BlockTask:
     `inputs`: the texts of the study's files, by path. `settings`: the study's values that a command can change.
     `kernels`: the kernel of the virtual machine; (): the worker's own kernel.
     `measure`: the worker also measures its machine before and after the block, as `run` does. `wait`: the worker waits
-    for other work to end.
+    for other work to end. `command`: the words after `tunnelmark` of the command that spreads the study, which results record.
     """
 
     study: str
@@ -41,6 +42,7 @@ class BlockTask:
     kernels: tuple[str, ...] = ()
     measure: bool = True
     wait: bool = True
+    command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def task_of(
 ) -> BlockTask:
     """Return the task for a block; with `number` None, the task that asks a worker for its facts.
 
-    The parameters are those of `BlockTask`. The task leaves out the study's `replacements` and `enough`, because a run
+    The parameters are those of `BlockTask`; its command is that of this process. The task leaves out the study's `replacements` and `enough`, because a run
     over a cluster neither replaces blocks nor adds any.
     """
     settings = {
@@ -87,7 +89,9 @@ def task_of(
         "attempts": study.attempts,
         "cores": study.cores,
     }
-    return BlockTask(study.name, dict(study.inputs), settings, number, kernels, measure, wait)
+    return BlockTask(
+        study.name, dict(study.inputs), settings, number, kernels, measure, wait, command=tuple(sys.argv[1:])
+    )
 
 
 def study_of(asked: Mapping[str, Any], inputs: Path, catalogue: Catalogue) -> Study:

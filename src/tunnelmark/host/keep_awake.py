@@ -53,7 +53,10 @@ def unwanted() -> str | None:
         find_program(PROGRAM)
     except MissingPart as missing:
         return missing.message
-    if (cpu := find().cpu) is not None and _limited(cpu):
+    found = find()
+    if found.unified is None:
+        return "without cgroup v2 their CPU cannot be separated from other work"
+    if found.cpu is not None and _limited(found.cpu):
         # The loops would use up what the lab needs itself.
         return "this machine's CPU time is limited by a quota of its control group"
     return None

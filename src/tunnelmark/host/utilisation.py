@@ -66,14 +66,16 @@ def virtualisation() -> str:
     not state that. It is read from files of the kernel, so no program is needed.
     """
     vendor = _read("/sys/class/dmi/id/sys_vendor").strip()
+    guest = " hypervisor" in _read("/proc/cpuinfo")  # a flag that only x86 has; these makers build hardware as well
     for known, name in _VENDORS.items():
-        if known in vendor:
+        if known in vendor and (guest or platform.machine() not in _X86):
             return name
-    if " hypervisor" in _read("/proc/cpuinfo"):
+    if guest:
         return vendor.lower() or "hypervisor"
     return "container" if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists() else "none"
 
 
+_X86 = ("x86_64", "i686")
 _VENDORS = {
     "QEMU": "kvm",
     "Amazon": "amazon",

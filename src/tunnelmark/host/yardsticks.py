@@ -7,13 +7,13 @@ it makes network namespaces, which end with it.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from tunnelmark.errors import LabError
 from tunnelmark.host import fingerprint
+from tunnelmark.host.cores import usable
 from tunnelmark.host.keep_awake import PROGRAM
 from tunnelmark.host.programs import find
 from tunnelmark.model.yardstick_lengths import TITLES, Length, length
@@ -45,7 +45,7 @@ def measure(seconds: float = SECONDS) -> Yardsticks:
     MissingPart if the program is not built; LabError if it fails, or takes more than 60 s. A yardstick that the machine
     refuses, such as a TUN device without root, is absent.
     """
-    core, other = partners(os.sched_getaffinity(0), fingerprint.siblings())
+    core, other = partners(usable(), fingerprint.siblings())  # a run's own cores may be fewer while its lab is up
     argv = [str(find(PROGRAM)), "yardstick", str(seconds), str(core), str(other)]
     hint = "`make setup` builds it again; --no-measure leaves yardsticks out"
     try:

@@ -20,6 +20,9 @@ from tunnelmark.plan.impairments import (
 )
 from tunnelmark.plan.model import Profile
 
+ALL = "all"
+"""The sender in the name of a direction to which all other nodes of a link send, where these are several."""
+
 
 def configuration(profile: Profile, ports: Mapping[str, str], *, seed: int, link: int) -> dict[str, Any]:
     """Return the emulator's configuration for link number `link`.
@@ -30,7 +33,7 @@ def configuration(profile: Profile, ports: Mapping[str, str], *, seed: int, link
     nodes = list(ports)
     directions = []
     for node, direction in by_target(profile, nodes).items():
-        source = next(name for name in nodes if name != node) if len(nodes) == 2 else "all"
+        source = next(name for name in nodes if name != node) if len(nodes) == 2 else ALL
         made: dict[str, Any] = {"name": f"{source} to {node}", "to": ports[node], "stages": {}}
         made |= {"model": profile.model, "unit": profile.unit}
         if direction.limit is not None:

@@ -196,8 +196,9 @@ class Labs(ABC):
             )
         middle = {"name": MIDDLE, "sysctls": MIDDLE_SYSCTLS, "cores": carriers, "receive": receive}
         requests.append(middle | {"realtime": any(spec.emulated for spec in links)})
-        nodes, answer = await self.born(name, requests, links)
+        nodes: dict[str, Node] = {}
         try:
+            nodes, answer = await self.born(name, requests, links)
             granted(sysctls, answer["refused"])
             begin = asyncio.gather(*(node.hello() for node in nodes.values()))
             await in_time(begin, "not every node began", len(nodes))
@@ -212,6 +213,8 @@ class Labs(ABC):
         except BaseException:
             for node in nodes.values():
                 node.close()
+            with contextlib.suppress(LabError):  # it may not have been made at all
+                await self.ended(name)
             raise
         timings = Timings(**answer["timings"], up=time.monotonic() - begun)
         lab = Lab(self, name, topology, profile, nodes, placement, links, emulators, timings, answer["refused"])

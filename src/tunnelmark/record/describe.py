@@ -116,6 +116,7 @@ def describe(
                     name: offer for name, own in over.items() if use.shares and (offer := workload.offered(own))
                 },
                 window_by={name: each.window for name, each in planned.items() if each.window != traffic.window},
+                warmup_by={name: each.warmup for name, each in planned.items() if each.warmup != traffic.warmup},
                 short={
                     name: why for name, (_, path) in paths.items() if (why := too_short(use, path, workload.options))
                 },

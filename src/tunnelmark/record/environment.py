@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,6 @@ SYSCTLS = (
 def capture(
     vpns: Iterable[Requirement],
     *,
-    command: Sequence[str] = (),
     lab: Mapping[str, Any] | None = None,
     tools: Iterable[Requirement] = TOOLS,
     workloads: Iterable[Requirement] = (),
@@ -54,13 +53,13 @@ def capture(
     """Return the present environment in a form that can be written as JSON.
 
     `vpns`: the programs of the VPNs under test; MissingPart if one of them is not installed.
-    `command`: the command line (default: that of this process). `lab`: what the lab reports about itself.
+    `lab`: what the lab reports about itself.
     `tools`, `workloads`: the programs of each tool and workload; those that are not installed are left out.
     `guest`: facts about the virtual machine in which this process runs; None on the host.
     """
     return {
         "tunnelmark": tunnelmark.__version__,
-        "command": list(command or ["tunnelmark", *sys.argv[1:]]),
+        "command": ["tunnelmark", *sys.argv[1:]],
         "python": sys.version.split()[0],
         "machine": {
             "system": utilisation.system(),

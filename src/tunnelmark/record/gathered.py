@@ -7,7 +7,6 @@ and the block is measured again.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import io
 import json
@@ -24,7 +23,7 @@ from pydantic import TypeAdapter
 from tunnelmark.errors import DiskFull, StoreError
 from tunnelmark.plan.load import write_inputs
 from tunnelmark.record import results, several_runs, store
-from tunnelmark.record.journal import Journal, entries
+from tunnelmark.record.journal import FULL, Journal, entries
 from tunnelmark.record.results import PlanInfo
 from tunnelmark.record.several_runs import Member
 
@@ -180,7 +179,7 @@ class GatheredRuns:
         except DiskFull as error:  # of the journal
             raise self._full() from error
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno in FULL:
                 raise self._full() from error
             raise StoreError(
                 f"{self._folder} cannot be written: {error.strerror or error}",

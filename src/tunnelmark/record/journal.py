@@ -20,6 +20,9 @@ from typing import Any
 
 from tunnelmark.errors import DiskFull, StoreError
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""The errors of a disk that has no space left, or none left for this user."""
+
 _RESERVE = 1 << 20  # bytes; the line of a trial has about 20 KiB
 
 
@@ -70,7 +73,7 @@ class Journal:
             self._write(line)
         except OSError as error:
             os.ftruncate(self._fd, end)
-            if error.errno == errno.ENOSPC and self._reserve.exists():
+            if error.errno in FULL and self._reserve.exists():
                 self._reserve.unlink()
                 self._write(line)
             raise _told(error, self._path) from error
@@ -131,7 +134,7 @@ def entries(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _told(error: OSError, path: Path) -> StoreError:
-    if error.errno == errno.ENOSPC:
+    if error.errno in FULL:
         return DiskFull(
             f"no space is left for results in {path.parent}",
             hint=f"free some space, then go on with `tunnelmark run --resume {path.parent}`; no finished trial is lost",

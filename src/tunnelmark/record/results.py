@@ -76,7 +76,7 @@ class WorkloadInfo:
     `offered`: the bit/s that it offers; None if it takes all that it can get, or if `offered_by` has the rates.
     `offered_by`: the bit/s by profile, if they are a share of the link's rate.
     `short`: the reason for each condition in which the length that the study states is too short.
-    `window_by`: the planned seconds of a window for each condition in which they differ from `window`.
+    `window_by`, `warmup_by`: the planned seconds for each condition in which they differ from `window` or `warmup`.
     The key of a condition is the name of its profile; in a plan of several topologies, it is made by `path_key`.
     """
 
@@ -91,6 +91,7 @@ class WorkloadInfo:
     offered_by: Mapping[str, float] = field(default_factory=dict)
     short: Mapping[str, str] = field(default_factory=dict)
     window_by: Mapping[str, float] = field(default_factory=dict)
+    warmup_by: Mapping[str, float] = field(default_factory=dict)
 
     def offers(self, profile: str) -> float | None:
         """Return the rate in bit/s that the workload offers on links of a profile.
@@ -102,6 +103,20 @@ class WorkloadInfo:
     def window_over(self, profile: str, topology: str) -> float:
         """Return the planned seconds of one measuring window, without warm-up, on links of that profile in that topology."""
         return self.window_by.get(path_key(profile, topology), self.window_by.get(profile, self.window))
+
+    def warmup_over(self, profile: str, topology: str) -> float:
+        """Return the planned seconds of the warm-up of one trial on links of that profile in that topology."""
+        return self.warmup_by.get(path_key(profile, topology), self.warmup_by.get(profile, self.warmup))
+
+    @property
+    def windows(self) -> tuple[float, ...]:
+        """The planned seconds of a measuring window in all conditions, each length once, the shortest first."""
+        return tuple(sorted({self.window, *self.window_by.values()}))
+
+    @property
+    def warmups(self) -> tuple[float, ...]:
+        """The planned seconds of a warm-up in all conditions, each length once, the shortest first."""
+        return tuple(sorted({self.warmup, *self.warmup_by.values()}))
 
 
 def path_key(profile: str, topology: str) -> str:

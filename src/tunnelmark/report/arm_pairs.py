@@ -139,4 +139,4 @@ def _size(metric: MetricInfo, pair: Comparison | None) -> str:
         text = formatting.effect(metric, pair)
     else:
         text = travels.times(pair.estimate, finite) if pair.estimate > 0 else ""
-    return f"{text} (median)" if text and pair.doubt in formatting.MEDIANS else text
+    return f"{text} (median)" if text and pair.doubt else text

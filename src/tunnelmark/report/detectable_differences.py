@@ -82,7 +82,7 @@ def _firm(analysis: Analysis, setting: Scenario, cell: MetricCell) -> FirmRow:
     found = cell.against_direct
     assert found is not None
     # A median moves to its neighbour when a block is left out, which says nothing about how firm it is.
-    shown = found.left_out is not None and found.doubt not in formatting.MEDIANS
+    shown = found.left_out is not None and found.doubt is None
     ends = " to ".join(formatting.amount(cell.metric, end) for end in found.left_out or ()) if shown else ""
     remarks = [formatting.doubts(found, analysis.reference), formatting.reliability(cell)]
     return FirmRow(

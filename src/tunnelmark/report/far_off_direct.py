@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import log
 
-from tunnelmark.analyse.model import Analysis, Scenario
+from tunnelmark.analyse.model import Analysis, BlockValue, MetricCell, Scenario
 from tunnelmark.analyse.robust import far_blocks
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, queries, titles
@@ -14,7 +15,7 @@ def sentences(analysis: Analysis) -> list[str]:
     """Return a sentence for each primary metric by which direct itself lies far off in some blocks.
 
     A metric has a sentence only if it is compared by ratios, and if more than half of the arms have a ratio to direct
-    that lies far off in some block.
+    that lies far off in the same block.
     """
     return [
         said
@@ -25,12 +26,18 @@ def sentences(analysis: Analysis) -> list[str]:
 
 
 def _sentence(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
-    compared = [cell.against_direct for cell in queries.own_cells(analysis, setting, metric) if cell.against_direct]
-    if 2 * sum(one.doubt == "far off" for one in compared) <= len(compared) or analysis.reference is None:
+    if analysis.reference is None:
         return ""
     direct = analysis.cell(analysis.reference, setting, metric.name)
     values = [one for one in direct.values if one.value > 0]
-    far = [values[index] for index in far_blocks([log(one.value) for one in values])]
+    compared = [
+        _far_ratios(cell, values) for cell in queries.own_cells(analysis, setting, metric) if cell.against_direct
+    ]
+    far = [
+        values[index]
+        for index in far_blocks([log(one.value) for one in values])
+        if 2 * sum(values[index].block in blocks for blocks in compared) > len(compared)
+    ]
     if not far or direct.spread is None:
         return ""
     scale = formatting.scale(metric.unit, [direct.spread.median])
@@ -48,6 +55,14 @@ def _sentence(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
         f"{'makes' if len(far) == 1 else 'make'} the intervals against {analysis.reference} wide; comparisons of arms with each other do not "
         "depend on it."
     )
+
+
+def _far_ratios(cell: MetricCell, direct: Sequence[BlockValue]) -> set[int]:
+    """Return the blocks in which an arm's ratio to direct lies far off."""
+    values = {one.block: one.value for one in cell.values if one.value > 0}
+    both = [one for one in direct if one.block in values]
+    found = far_blocks([log(values[one.block] / one.value) for one in both])
+    return {both[index].block for index in found}
 
 
 def _twins(analysis: Analysis, setting: Scenario, metric: MetricInfo, block: int, scale: formatting.Scale) -> str:

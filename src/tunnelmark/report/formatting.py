@@ -13,7 +13,6 @@ from tunnelmark.analyse.model import (
     Capacity,
     Ceiling,
     Comparison,
-    Doubt,
     MetricCell,
     Spread,
     SuccessShare,
@@ -51,9 +50,6 @@ VERDICTS: dict[Verdict, str] = {
 WITHOUT_VALUE: tuple[Verdict, ...] = ("failed", "void", "not run", "left out")
 """The verdicts on a cell that has no value; each says why."""
 
-
-MEDIANS: frozenset[Doubt] = frozenset({"mostly zero", "far off"})
-"""The doubts for which the median over blocks is given in place of the mean."""
 
 SIGNS: dict[Verdict, str] = {"better": "▲", "worse": "▼", "equal": "=", "undecided": "?", "too few blocks": "?"}
 """The sign of each verdict on an arm that was compared with direct; others have none."""
@@ -196,6 +192,8 @@ def doubts(comparison: Comparison, against: str | None) -> str:
         said.append(f"{comparison.doubtful} of {blocks} blocks without any difference: median")
     if comparison.doubt == "far off":
         said.append(f"{comparison.doubtful} of {blocks} blocks far off: median")
+    if comparison.doubt == "zeros":
+        said.append("no ratio in blocks with 0: median")
     return ", ".join(said)
 
 
@@ -288,6 +286,11 @@ def first_packet(arm: ArmSummary) -> str:
 def capital(text: str) -> str:
     """Return the text with its first letter as a capital; all other letters are unchanged."""
     return f"{text[:1].upper()}{text[1:]}"
+
+
+def span(values: Sequence[float]) -> str:
+    """Return the smallest and the largest of some values without a unit, as `2 to 21`; one of them if they are the same."""
+    return " to ".join(dict.fromkeys(f"{value:g}" for value in (min(values), max(values))))
 
 
 def listed(names: Sequence[str]) -> str:

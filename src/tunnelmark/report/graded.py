@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import mul
 
 from tunnelmark.analyse.attempts import grade_of
 from tunnelmark.analyse.model import Analysis, Comparison, MetricCell
 from tunnelmark.model.attempt import merged_messages
+from tunnelmark.record.results import TrialRow
 from tunnelmark.report import formatting, queries, titles
 
 HEAD = ("metric", "arm", "all usable", "good alone")
@@ -37,12 +40,11 @@ def summary(analysis: Analysis) -> str:
     said = ", ".join(f"{counts[grade]} {grade}" for grade in ("good", "disturbed", "void", "failed") if counts[grade])
     if analysis.repeated:
         said += f"; {len(analysis.repeated)} of them {'was' if len(analysis.repeated) == 1 else 'were'} made again"
-    paused = [row.host for row in analysis.results.trials if "pause_share" in row.host]
+    paused = [row for row in analysis.results.trials if "pause_share" in row.host]
     if paused:
-        share = sum(host["pause_share"] for host in paused) / len(paused)
-        longest = max(host.get("pause_longest", 0.0) for host in paused)
+        longest = max(row.host.get("pause_longest", 0.0) for row in paused)
         # The share lacks pauses shorter than the kernel's work on packets (host.pauses.host); the longest may be one.
-        said += f". Long pauses of the machine took {100 * share:.2f} % of the time; its longest pause was {1e3 * longest:.1f} ms"
+        said += f". Long pauses of the machine took {100 * _paused(paused):.2f} % of the time; its longest pause was {1e3 * longest:.1f} ms"
     return f"Attempts: {said}." if analysis.results.trials else ""
 
 
@@ -80,15 +82,23 @@ def _said(cell: MetricCell, value: str, pair: Comparison | None, blocks: int) ->
     return f"{value}{', ' if effect else ''}{effect} ({blocks} {'block' if blocks == 1 else 'blocks'})"
 
 
+def _paused(rows: Sequence[TrialRow]) -> float:
+    """Return the share of the attempts' time of traffic (0 to 1) in which the machine paused for long."""
+    seconds = [sum(row.phases.get(phase, 0.0) for phase in ("warmup", "measure")) for row in rows]
+    shares = [row.host["pause_share"] for row in rows]
+    whole = sum(seconds)
+    return sum(map(mul, shares, seconds)) / whole if whole else sum(shares) / len(shares)
+
+
 def by_arm(analysis: Analysis) -> tuple[tuple[str, ...], ...]:
     """Return a row of texts for each arm, with the columns `BY_ARM`: attempts by grade, and pauses of the machine."""
     found = []
     for arm in analysis.results.plan.arms:
         rows = [row for row in analysis.results.trials if row.arm == arm.name]
         counts = Counter(grade_of(row) or "failed" for row in rows)
-        paused = [row.host for row in rows if "pause_share" in row.host]
-        share = formatting.percent(sum(host["pause_share"] for host in paused) / len(paused), 2) if paused else ""
-        longest = max((host.get("pause_longest", 0.0) for host in paused), default=0.0)
+        paused = [row for row in rows if "pause_share" in row.host]
+        share = formatting.percent(_paused(paused), 2) if paused else ""
+        longest = max((row.host.get("pause_longest", 0.0) for row in paused), default=0.0)
         found.append(
             (
                 queries.label(analysis, arm.name),

@@ -127,8 +127,9 @@ def _arm(arm: ArmInfo, environment: Mapping[str, Any]) -> str:
 
 def _workload(use: WorkloadInfo) -> str:
     primary = formatting.listed([metric.title for metric in use.metrics if metric.primary])
-    warmup = f" after a warm-up of {use.warmup:g} s" if use.warmup else ""
-    window = f", {use.window:g} s{warmup}" if use.window else ""
+    warmup = f" after a warm-up of {formatting.span(use.warmups)} s" if use.warmups[-1] else ""
+    window = f", {formatting.span(use.windows)} s{warmup}" if use.windows[-1] else ""
+    window += ", by the link" if len(use.windows) + len(use.warmups) > 2 else ""
     return f"{use.title}{window}; primary metrics: {primary}."
 
 
@@ -187,9 +188,11 @@ def _attempts(analysis: Analysis) -> str:
     plan = analysis.results.plan
     grades = Counter(grade_of(row) for row in analysis.trials if row.outcome == "ok")
     failed, void = len(analysis.failed), len(analysis.void)
+    more = sum(row.block > plan.blocks for row in analysis.trials)
+    added = f", {more} of them in blocks that were added for void ones," if more else ""
     said = [
         (
-            f"Of {len(plan.trials)} planned trials {sum(grades.values())} have a result ({grades['good']} good, {grades['disturbed']} disturbed by "
+            f"Of {len(analysis.trials) + len(analysis.missing)} planned trials{added} {sum(grades.values())} have a result ({grades['good']} good, {grades['disturbed']} disturbed by "
             f"the machine), {failed} failed, {void} were void by the laboratory's fault, {len(analysis.missing)} were not measured."
         )
     ]

@@ -144,7 +144,7 @@ def _yardsticks(analysis: Analysis) -> list[RenderableType]:
     return [heading("Yardsticks of this machine"), table(machine_facts.YARDSTICKS, rows)] if rows else []
 
 
-_WHEN = {"before": "before the trials", "during": "halfway", "after": "after the trials"}
+_WHEN = {"before": "before the trials", "during": "between the trials", "after": "after the trials"}
 
 PARTS: dict[str, Callable[[Analysis], list[RenderableType]]] = {
     "pairs": _pairs,

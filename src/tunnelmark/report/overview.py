@@ -44,7 +44,7 @@ def not_shown(analysis: Analysis) -> tuple[str, ...]:
     """Return sentences on what these numbers cannot show: other machines, versions, links and traffic, longer times."""
     plan = analysis.results.plan
     links = len({(setting.profile, setting.topology) for setting in analysis.settings()})
-    longest = max((use.window for use in plan.workloads), default=0.0)
+    longest = max((use.windows[-1] for use in plan.workloads), default=0.0)
     traffic = formatting.listed([use.name for use in plan.workloads])
     versions = list(dict.fromkeys(filter(None, (_version(analysis, arm) for arm in plan.arms))))
     said = ["Another machine: what a core bounds moves with it."]

@@ -209,8 +209,8 @@ def _length(use: WorkloadInfo) -> str:
     """Return a workload's length: its number of requests or the size that it copies, if it has one, else its window."""
     counted = {"requests": "{} requests", "size": "{} once"}
     named = (words.format(use.options[name]) for name, words in counted.items() if use.options.get(name))
-    said = next(named, _seconds(use.window))
-    return said + (f", after {use.warmup:g} s that are left out" if use.warmup else "")
+    said = next(named, " to ".join(dict.fromkeys(map(_seconds, (use.windows[0], use.windows[-1])))))
+    return said + (f", after {formatting.span(use.warmups)} s that are left out" if use.warmups[-1] else "")
 
 
 def _seconds(seconds: float) -> str:
@@ -220,13 +220,18 @@ def _seconds(seconds: float) -> str:
 def _repeats(analysis: Analysis) -> str:
     """Say how many blocks were measured, and, if not all trials have a result, how many have."""
     plan, rows = analysis.results.plan, analysis.results.trials
-    blocks = len({row.block for row in rows if row.outcome == "ok"})
+    blocks = {row.block for row in rows if row.outcome == "ok"}
     done = len({row.trial for row in rows if row.outcome == "ok"})
-    planned = "" if blocks == plan.blocks else f" of {plan.blocks}"
-    said = f"{blocks}{planned} {'block' if plan.blocks == 1 else 'blocks'}, each with one trial of each in a new order"
+    whole = len({row.trial for row in rows} | set(plan.trials))
+    own = sum(block <= plan.blocks for block in blocks)
+    planned = "" if own == plan.blocks else f" of {plan.blocks}"
+    more = f" and {len(blocks) - own} added for void trials" if len(blocks) > own else ""
+    said = (
+        f"{own}{planned} {'block' if plan.blocks == 1 else 'blocks'}{more}, each with one trial of each in a new order"
+    )
     if analysis.results.plan.smoke:
         said += ", in the shortest length"
-    return said if done == len(plan.trials) else f"{said}; {done} of {len(plan.trials)} trials have a result"
+    return said if done == whole else f"{said}; {done} of {whole} trials have a result"
 
 
 def _missing(analysis: Analysis, verdicts: Verdicts) -> str:

@@ -223,7 +223,7 @@ def _cell(analysis: Analysis, arm: str, setting: Scenario, metric: MetricInfo) -
     pair = cell.against_direct
     if pair is not None and pair.estimate is not None:
         apart = apart_from_direct(analysis, cell)
-        marks = (_MEDIAN if pair.doubt in formatting.MEDIANS else "") + travels.mark(apart).strip()
+        marks = (_MEDIAN if pair.doubt else "") + travels.mark(apart).strip()
         lines += f"\n{formatting.judged(cell)} {marks}".rstrip()
         if said := formatting.doubts(replace(pair, doubt=None), analysis.reference):
             lines += f"\n{said}"
@@ -248,9 +248,10 @@ def _legend(analysis: Analysis) -> Text:
         said.append(formatting.legend(cell.metric for cell in cells))
     if any(cell.verdict == "too few blocks" for cell in cells):
         said.append("? also marks cells with too few blocks to judge.")
-    doubts = {cell.against_direct.doubt for cell in cells if cell.against_direct is not None}
-    if doubts & formatting.MEDIANS:
-        said.append(f"{_MEDIAN} the median, because some blocks lie far off or show no difference at all.")
+    if any(cell.against_direct is not None and cell.against_direct.doubt for cell in cells):
+        said.append(
+            f"{_MEDIAN} the median, because some blocks lie far off, show no difference at all, or have a zero."
+        )
     if any(bound_of(analysis, cell.arm, cell.setting, cell.metric) for cell in cells):
         said.append(
             f"By: what bound it, as far as it is another thing than with {reference} ({travels.APART}: so the ratio measures the machine)."

@@ -140,7 +140,7 @@ def _row(analysis: Analysis, one: Headline) -> tuple[str, ...]:
         if multiple.prediction is not None and one.first == "anchor":
             machine = f"{_two(multiple.prediction[0])}–{_two(multiple.prediction[1])}× (prediction)"
     elif multiple is not None and multiple.zeros:
-        machine = f"0 in {multiple.zeros} blocks: no multiple"
+        machine = f"this or {multiple.against} is 0 in {multiple.zeros} blocks: no multiple"
     if one.first == "plain":
         first = "the bare link" if one.arm == analysis.reference else ""
     bound = _bound(one.bound) if one.bound else ""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from math import floor
+from statistics import median
 from typing import Any
 
 from tunnelmark.analyse.attempts import usable
@@ -72,9 +74,13 @@ def _points(analysis: Analysis, metrics: Mapping[tuple[str, str], MetricInfo]) -
 
 
 def _thinned(number: int, points: Points, most: int) -> dict[str, Any]:
-    """Return a metric's points as means of time steps, the shortest with which no window has more than `most` steps."""
+    """Return a metric's points as means of time steps: the shortest that are at least as long as from one point to the next
+    (the median of that), and with which no window has more than `most` steps.
+    """
     longest = max(time for each in points.values() for time, _ in each)
-    step = next((length for length in STEPS if longest < length * most), STEPS[-1])
+    apart = [later - earlier for each in points.values() for (earlier, _), (later, _) in pairwise(sorted(each))]
+    least = 0.9 * median(apart) if apart else 0.0  # looks are late now and then
+    step = next((length for length in STEPS if longest < length * most and length >= least), STEPS[-1])
     return {
         "metric": number,
         "step": step,

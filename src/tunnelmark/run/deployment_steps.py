@@ -92,13 +92,19 @@ class DeploymentSteps:
 
     async def holds(self, one: CommandSucceeds, deadline: float) -> None:
         """Run a command again and again until its exit code is 0; NotReady at the deadline (monotonic seconds)."""
-        done = None
+        said = ""
         while time.monotonic() < deadline:
-            done = await self._lab.nodes[one.node].run(one.argv, timeout=STEP_TIMEOUT, env=self._env)
+            try:
+                done = await self._lab.nodes[one.node].run(one.argv, timeout=STEP_TIMEOUT, env=self._env)
+            except NodeGone:  # the laboratory's own failure
+                raise
+            except LabError as error:  # the VPN's own command hangs
+                said = error.message
+                continue
             if done.code == 0:
                 return
+            said = (done.stderr or done.stdout).strip()[-300:]
             await asyncio.sleep(LOOK_AGAIN)
-        said = (done.stderr or done.stdout).strip()[-300:] if done else ""
         raise NotReady(
             f"`{' '.join(one.argv)}` on {one.node} did not end with 0 in time",
             hint=f"it said last: {said}" if said else MORE_TIME,

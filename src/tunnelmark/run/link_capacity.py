@@ -29,16 +29,16 @@ _LIGHT = Rate(4_000_000)
 
 _SIZE = 1200
 
+_CARRIED = 0.9
+"""The largest load that a link is tried with, as a share of its rate: with headers, datagrams of _SIZE fill 95 to 97 %."""
+
 _BULK = ("bit/s", "packets/s")
 """Units of rates. A workload with a metric in them that states no offered load sends as fast as the path allows."""
 
 
 @dataclass(frozen=True, slots=True)
 class StudyLoad:
-    """The heaviest load of a study: as much as the link carries (`bulk`), or else `offered` bit/s of UDP.
-
-    If a workload offers a share of the link's rate, `offered` is that share of the rate of the study's first profile.
-    """
+    """The heaviest load of a study on one of its links: as much as it carries (`bulk`), or else `offered` bit/s of UDP."""
 
     bulk: bool
     offered: float = 0.0
@@ -70,12 +70,12 @@ class Fitness:
         }
 
 
-def load_of(study: Study, workloads: Mapping[str, Workload[Any]]) -> StudyLoad:
-    """Return the heaviest load that the study's workloads send."""
+def load_of(study: Study, workloads: Mapping[str, Workload[Any]], profile: Profile) -> StudyLoad:
+    """Return the heaviest load that the study's workloads send over links of one of its profiles."""
     offered = 0.0
     for use in study.workloads:
         workload = workloads[use.workload]
-        options = workload.options.model_validate(use.over(study.profiles[0]).options)
+        options = workload.options.model_validate(use.over(profile).options)
         if (offer := workload.offered(options)) is not None:
             offered = max(offered, offer)
         elif any(metric.unit in _BULK and metric.better == "higher" for metric in workload.metrics_with(options)):
@@ -117,7 +117,7 @@ def _slower(profile: Profile) -> tuple[Rate, ...]:
 async def _loaded(labs: Labs, topology: Topology, profile: Profile, load: StudyLoad) -> CapacityLook:
     if load.bulk:
         return await bulk(labs, topology, profile)
-    rate = min(max(int(load.offered), _LIGHT), (profile.rate or auto.MOST) // 2)
+    rate = min(max(int(load.offered), _LIGHT), int(_CARRIED * (profile.rate or auto.MOST)))
     return await datagrams(labs, topology, profile, size=_SIZE, rate=rate)
 
 

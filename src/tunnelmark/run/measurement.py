@@ -185,6 +185,7 @@ def _endpoints(course: Course, spec: TrialSpec) -> Endpoints:
         tunnel.interface,
         {asset.name: folder_of(asset) for asset in spec.workload.assets_with(spec.use_options)},
         relay=course.lab.topology.relay,
+        bare=tunnel.bare,
     )
 
 

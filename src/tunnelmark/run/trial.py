@@ -112,9 +112,12 @@ class PreparedTrial:
             await self._traffic(source, target)
         except (TrialError, LabError) as error:
             self._error = await self._blamed(error)
+        evidence, why, left = self._evidence, self._error, dict[str, str]()
         with self._clock.phase("lab"):
-            await self.end()
-        evidence, why = self._evidence, self._error
+            try:
+                await self.end()
+            except LabError as late:  # the result is there; whether another trial is possible is asked before that one
+                left = {"lab": f"the lab did not end: {late.message}"}
         return Attempt(
             trial=self._trial,
             outcome="ok" if why is None else "void" if isinstance(why, TrialVoid) else "failed",
@@ -126,7 +129,7 @@ class PreparedTrial:
             host=evidence.host,
             failure=None if why is None else Failure(why.kind, why.message, why.hint, deploy.log_end(self._raw)),
             raw=tuple(sorted(path.name for path in self._raw.iterdir())),
-            notes=evidence.notes,
+            notes={**evidence.notes, **left},
             number=self._number,
             graded=evidence.graded,
             counted=evidence.counted,

@@ -56,6 +56,18 @@ def test_arms_near_the_bare_unshaped_link_are_limited_by_the_lab():
     assert found["nebula"] is None
 
 
+def test_each_link_without_a_rate_has_its_own_capacity():
+    """As it was, that of the last profile counted for all: a link with cards that split was held against one without."""
+    slower = replace(FREE, name="unshaped+no-offloads")
+    results = replace(study(tinc=0.55), profiles=(FREE, slower)).results()
+    half = scaled(results, {(slower.name, arm.name): 0.5 for arm in results.plan.arms})
+    analysis = judge(half)
+    assert ceilings(analysis, "unshaped")["tinc"] is None, (
+        "half of what direct has there, which is all that it has on the other"
+    )
+    assert ceilings(analysis, "unshaped")["direct"] == ceilings(analysis, slower.name)["direct"] == "lab"
+
+
 def test_so_are_those_of_a_shaped_link_that_nobody_fills():
     """600 Mbit/s of a link of 10 Gbit/s: not the link is the limit, but what makes the traffic."""
     analysis = judge(study(nebula=0.5).results())

@@ -71,7 +71,7 @@ def test_an_arm_at_zero_in_three_of_eight_blocks_is_not_the_best_and_shows_it():
     assert pair.order == pytest.approx(-0.52, abs=0.05)  # the log of 0.95 * 5 / 8: zeros are in it
     assert cell.verdict == "undecided"
     assert places(analysis)["tinc"][1] > 1
-    assert formatting.doubts(pair, "direct") == "0 in 3 of 8 blocks"
+    assert formatting.doubts(pair, "direct") == "0 in 3 of 8 blocks, no ratio in blocks with 0: median"
     assert "tinc: 0 in 3 of 8 blocks." in findings(analysis)[0].text
 
 

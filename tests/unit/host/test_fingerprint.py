@@ -88,6 +88,14 @@ def test_the_frequency_is_the_highest_where_a_driver_says_it(tmp_path: Path):
     assert fingerprint.look(root).cpu.mhz == 4100.0
 
 
+def test_what_the_kernel_says_of_the_board_is_no_core(tmp_path: Path):
+    """The last block of /proc/cpuinfo of a Raspberry Pi."""
+    root = machine(tmp_path)
+    with (root / "proc/cpuinfo").open("a") as file:
+        file.write("Revision\t: c03115\nSerial\t\t: 100000001e6a95\nModel\t\t: Raspberry Pi 4 Model B Rev 1.5\n")
+    assert fingerprint.look(root).cores == 2
+
+
 def test_it_hands_out_no_machine_id(tmp_path: Path):
     assert "3d1219c7" not in json.dumps(read(machine(tmp_path)))
 

@@ -24,9 +24,17 @@ def test_loops_would_use_up_a_quota(
 ):
     (tmp_path / file).write_text(text)
     monkeypatch.delenv(keep_awake.VARIABLE, raising=False)
-    monkeypatch.setattr(keep_awake, "find", lambda: cgroups.Hierarchies(None, tmp_path))
+    monkeypatch.setattr(keep_awake, "find", lambda: cgroups.Hierarchies(tmp_path, tmp_path))
     monkeypatch.setattr(keep_awake, "find_program", lambda program: tmp_path / program)
     assert (keep_awake.unwanted() is not None) is limited
+
+
+def test_without_cgroup_v2_the_loops_could_not_be_told_from_other_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """They were taken for it: the command waited for them to end, and trials were bound by a core that was always busy."""
+    monkeypatch.delenv(keep_awake.VARIABLE, raising=False)
+    monkeypatch.setattr(keep_awake, "find", lambda: cgroups.Hierarchies(None, tmp_path))
+    monkeypatch.setattr(keep_awake, "find_program", lambda program: tmp_path / program)
+    assert "without cgroup v2" in (keep_awake.unwanted() or "")
 
 
 def test_without_the_program_the_reason_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

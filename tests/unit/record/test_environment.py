@@ -20,8 +20,9 @@ SHELL = Requirement("shell", ("sh",), ("dash",), ("sh", "-c", "echo shell 1.5"),
 GONE = Requirement("gone", ("no-such-daemon",), ("gone",))
 
 
-def test_it_holds_machine_programs_settings_and_load() -> None:
-    found = environment.capture([SHELL], command=["tunnelmark", "run", "quick"], lab={"offloads": "off"}, tools=[])
+def test_it_holds_machine_programs_settings_and_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["/somewhere/tunnelmark", "run", "quick"])
+    found = environment.capture([SHELL], lab={"offloads": "off"}, tools=[])
     assert json.loads(json.dumps(found)) == found
     assert set(found) >= {"tunnelmark", "command", "machine", "vpns", "tools", "host_sysctls", "lab", "load"}
     assert found["tunnelmark"] == tunnelmark.__version__

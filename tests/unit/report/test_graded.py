@@ -48,6 +48,23 @@ def test_attempts_are_counted_by_grade_with_pauses_everywhere():
     assert said in html.render(analysis())
 
 
+def test_pauses_are_a_share_of_the_time_and_not_the_mean_of_each_attempt_s_share():
+    found = analysis()
+    rows = [
+        replace(
+            row,
+            host={"pause_share": 0.1 if row.block <= 4 else 0.0, "pause_longest": 0.011},
+            phases={**row.phases, "warmup": 0.0, "measure": 2.0 if row.block <= 4 else 38.0},
+        )
+        for row in found.results.trials
+        if row.attempt == 1 and not row.wanting
+    ]
+    found = judge(replace(found.results, trials=tuple(rows)))
+    even = len([row for row in rows if row.block <= 4]) / len(rows)
+    share = 100 * 0.1 * 2 * even / (2 * even + 38 * (1 - even))
+    assert f"took {share:.2f} % of the time" in graded.summary(found)
+
+
 def test_what_was_made_again_need_not_have_been_void_and_pauses_are_those_of_all_attempts():
     found = analysis()
     first = next(row for row in found.results.trials if row.arm == "direct-again")

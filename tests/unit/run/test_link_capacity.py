@@ -47,7 +47,16 @@ def study(*workloads: str) -> Study:
     ],
 )
 def test_the_load_is_the_heaviest_that_a_study_makes(workloads, load):
-    assert load_of(study(*workloads), registry.workloads()) == load
+    asked = study(*workloads)
+    assert load_of(asked, registry.workloads(), asked.profiles[0]) == load
+
+
+def test_a_share_of_the_rate_is_that_of_the_link_that_is_tried():
+    both = HEAD.replace('["fast-ethernet"]', '["gigabit", "fast-ethernet"]')
+    text = both + '[[workload]]\nworkload = "udp"\noptions = { rate = "30 %" }\n'
+    asked = parse_study(text, "mine.toml", Files.standard(), registry.catalogue())
+    assert load_of(asked, registry.workloads(), asked.profiles[1]) == StudyLoad(False, 29_531_900.0)
+    assert load_of(asked, registry.workloads(), asked.profiles[0]).offered > 290e6
 
 
 def test_a_link_that_is_not_filled_says_by_how_much():

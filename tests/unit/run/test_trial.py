@@ -6,6 +6,7 @@ The lab, its nodes and the tunnel are stand-ins that do as a test says (`attempt
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
@@ -18,7 +19,7 @@ from tunnelmark.model import path_looks
 from tunnelmark.model.attempt import PHASES
 from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.model.options import Options
-from tunnelmark.model.steps import Command, CopyFile, Daemon, Step, UdpPort
+from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, Daemon, Step, UdpPort
 from tunnelmark.plan.model import Arm, Trial, WorkloadUse
 from tunnelmark.run.collectors.base import Collected, Collector
 from tunnelmark.run.deployment_steps import DeploymentSteps
@@ -256,10 +257,35 @@ def test_a_vpn_that_never_answers_fails_the_trial(attempt: Try) -> None:
     assert ended.phases["measure"] == 0.0
 
 
+def test_a_command_that_is_asked_again_and_hangs_is_the_vpn_s_failure(tmp_path: Path) -> None:
+    """As it was, the laboratory was blamed, and the trial was tried again."""
+    node = Node("a", {}, raises={"vpn-status": LabError("vpn-status did not end within 20 s", hint="look at it")})
+    lab = cast(Lab, FakeLab({"a": node}))
+
+    async def ask() -> None:
+        steps = DeploymentSteps(lab, DaemonSupervisor(lab, tmp_path, {}), {}, "")
+        await steps.holds(CommandSucceeds("a", ("vpn-status",)), time.monotonic() + 0.02)
+
+    with pytest.raises(NotReady, match="did not end with 0 in time") as failure:
+        asyncio.run(ask())
+    assert "did not end within 20 s" in (failure.value.hint or "")
+
+
 def test_a_trial_whose_lab_cannot_be_made_is_void(attempt: Try) -> None:
     ended = attempt(refuses="no memory left")
     assert ended.outcome == "void" and ended.failure is not None
     assert (ended.failure.message, ended.failure.hint) == ("no memory left", "free some")
+
+
+def test_a_result_is_not_lost_if_the_kernel_takes_long_to_end_the_lab(attempt: Try) -> None:
+    class SlowToEnd(FakeLab):
+        async def down(self) -> float:
+            await super().down()
+            raise LabError("the lab server did not answer 'down' within 12 s", hint="the machine is overloaded")
+
+    ended = attempt(lab=SlowToEnd({}))
+    assert (ended.outcome, ended.samples) == ("ok", (Sample("goodput", 42.0),))
+    assert "did not answer 'down'" in ended.notes["lab"]
 
 
 def test_without_the_labs_server_nothing_goes_on(attempt: Try) -> None:

@@ -93,8 +93,9 @@ def told_apart(line: LinkLine, reports: Sequence[Mapping[str, Any]]) -> LinkLine
 
 def _late(way: str, reports: Sequence[Mapping[str, Any]]) -> Mapping[str, float] | None:
     """Return the lateness (us) from the first report that has packets of the direction `way`; None if none has any."""
-    name = way.replace(">", " to ")
-    ways = (each for report in reports for each in report["directions"] if each["name"] == name)
+    # Where all nodes of a link but one send in a direction, the emulator names only its target: `all to c`.
+    target = way.partition(">")[2]
+    ways = (each for report in reports for each in report["directions"] if each["name"].endswith(f" to {target}"))
     return next((each["lateness_us"] for each in ways if each["lateness_us"]["count"]), None)
 
 

@@ -100,7 +100,11 @@ def verdict(line: LinkLine) -> PartVerdict:
 
 
 PartOfLink = tuple[str, str, str, str]
-"""A part of a profile in one direction on a topology, by names: `profile, topology, way, part`."""
+"""A part of a profile in one direction on a topology, by names: `profile, topology, target, part`.
+
+A direction is known by the node to which it leads: on a link of several nodes a look's way is `a>c`, and that of counts
+is `all>c`.
+"""
 
 
 def untested(checks: Iterable[LinkCheck], counted: Iterable[tuple[str, str, LinkPart]] = ()) -> str:
@@ -108,28 +112,31 @@ def untested(checks: Iterable[LinkCheck], counted: Iterable[tuple[str, str, Link
 
     A part is in the text if some look or count could not test it and no other look or count has shown it; the text has
     the last reason for each such part. `counted`: what `counts.parts` yields: the names of profile and topology, and
-    the judged part. Looks of earlier versions have lines and no parts: each line that is judged, or for which the
+    the judged part; it can be untested only in a direction that was looked at, if its link was. Looks of earlier versions have lines and no parts: each line that is judged, or for which the
     profile states something, counts as a part.
     """
     tested: set[PartOfLink] = set()
-    reasons: dict[PartOfLink, str] = {}
-    told = [
-        ((check.profile, check.topology, part.way, part.name), part.verdict, part.why)
-        for check in checks
-        for part in check.parts or _old(check)
-    ]
-    told += [((profile, topology, part.way, part.name), part.verdict, part.why) for profile, topology, part in counted]
-    for place, found, why in told:
-        if found == "not tested":
-            reasons[place] = why.removeprefix("not judged: ")
-        elif found == "shown":
+    reasons: dict[PartOfLink, tuple[str, str]] = {}
+    looks = [(check.profile, check.topology, part) for check in checks for part in check.parts or _old(check)]
+    looked = {_place(*look)[:3] for look in looks}
+    links = {place[:2] for place in looked}
+    known = [each for each in counted if _place(*each)[:3] in looked or each[:2] not in links]
+    for profile, topology, part in [*looks, *known]:
+        place = _place(profile, topology, part)
+        if part.verdict == "not tested":
+            reasons[place] = part.way, part.why.removeprefix("not judged: ")
+        elif part.verdict == "shown":
             tested.add(place)
     said: dict[tuple[str, str], list[str]] = {}
-    for place, reason in reasons.items():
+    for place, (way, reason) in reasons.items():
         if place not in tested:
-            profile, _, way, name = place
+            profile, _, _, name = place
             said.setdefault((profile, reason), []).append(f"{name} {way}")
     return "; ".join(f"{', '.join(names)} of {profile} ({reason})" for (profile, reason), names in said.items())
+
+
+def _place(profile: str, topology: str, part: LinkPart) -> PartOfLink:
+    return profile, topology, part.way.partition(">")[2] or part.way, part.name
 
 
 def _old(check: LinkCheck) -> Iterator[LinkPart]:
@@ -141,4 +148,4 @@ def _old(check: LinkCheck) -> Iterator[LinkPart]:
 def shown(checks: Iterable[LinkCheck], counted: Iterable[tuple[str, str, LinkPart]] = ()) -> int:
     """Return how many parts of profiles, in each direction, were shown by looks at their links or by counts."""
     told = [(check.profile, check.topology, part) for check in checks for part in check.parts]
-    return len({(*place, part.way, part.name) for *place, part in [*told, *counted] if part.verdict == "shown"})
+    return len({_place(*each) for each in [*told, *counted] if each[2].verdict == "shown"})

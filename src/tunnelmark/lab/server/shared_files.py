@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import tunnelmark
+from tunnelmark.former_names import EMULATOR_VARIABLE
 from tunnelmark.host import paths, programs
 
 _LISTS = ("TUNNELMARK_PATH", programs.NAMED_VARIABLE)  # environment variables that hold folders, separated by colons
-_PROGRAM = "TUNNELMARK_EMULATOR"  # see `emulator.VARIABLE`, which this module cannot import
+_PROGRAMS = ("TUNNELMARK_EMULATOR", EMULATOR_VARIABLE)  # see `emulator.VARIABLE`, which this module cannot import
 _LONGEST_CHAIN = 40  # links that the kernel follows in one path (path_resolution(7))
 
 
@@ -31,7 +32,7 @@ def needed() -> tuple[str, ...]:
         *(sys.prefix, sys.base_prefix, *(place for place in sys.path if place != os.getcwd())),
         *Path(tunnelmark.__file__).parents[:2],
         *(paths.data(), paths.cache(), *installed_here),
-        *(*listed, *searched, *_behind_links(searched), environ.get(_PROGRAM, "")),
+        *(*listed, *searched, *_behind_links(searched), *(environ.get(name, "") for name in _PROGRAMS)),
     ]
     return tuple(dict.fromkeys(os.path.abspath(os.path.expanduser(path)) for path in map(str, wanted) if path))
 

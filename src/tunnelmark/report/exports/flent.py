@@ -91,6 +91,7 @@ def _content(
     steps = [later - earlier for earlier, later in pairwise(times) if later > earlier]
     began = row.started + sum(row.phases.get(phase, 0.0) for phase in _BEFORE)
     further = {key: dict(_points(row, use, metric)) for key, metric in test.raw.items()}
+    window = use.window_over(row.profile, row.topology)
     moment = datetime.fromtimestamp(began, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
     return {
         "version": NEWEST,
@@ -101,9 +102,9 @@ def _content(
             "T0": moment,
             "HOST": target or "b",
             "LOCAL_HOST": source or "a",
-            "LENGTH": use.window,
-            "TOTAL_LENGTH": max(times[-1], use.window),
-            "STEP_SIZE": median(steps) if steps else use.window,
+            "LENGTH": window,
+            "TOTAL_LENGTH": max(times[-1], window),
+            "STEP_SIZE": median(steps) if steps else window,
             "NOTE": f"{results.plan.study}, seed {results.plan.seed}, trial {row.trial}: measured by tunnelmark {tunnelmark.__version__}",
             "DATA_FILENAME": f"{row.folder}{SUFFIX}",
             "SERIES_META": {test.series: {"UNITS": test.unit}},

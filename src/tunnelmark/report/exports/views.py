@@ -118,7 +118,11 @@ _ALL = (
             ViewColumn("started", pa.timestamp("us"), "when it began, UTC"),
             ViewColumn("phases", _TIMES, "how long each phase took", "s"),
             ViewColumn("first_packet", _TIMES, "until a first packet had arrived, by direction", "s"),
-            ViewColumn("host", _TIMES, "what other work took of the machine", "cores"),
+            ViewColumn(
+                "host",
+                _TIMES,
+                "what other work took of the machine, in cores; pause_share as a share of the time, pause_longest in seconds, pauses as a number",
+            ),
             ViewColumn("limits", _TIMES, "what held the traffic back (docs/watch.md)"),
             ViewColumn("raw", pa.list_(_TEXT), "kept files, below the run's folder"),
         ),

@@ -89,7 +89,8 @@ def _each_trial(analysis: Analysis, frame: _Frame) -> Iterator[str]:
     size = min(frame.step * 0.76, 11.0)
     disturbed = {found.trial for found in analysis.disturbed}
     shades = {use.name: index % 3 for index, use in enumerate(analysis.results.plan.workloads)}
-    for trial in analysis.results.trials:
+    # Crosses come last, so that no other attempt at the same trial covers them.
+    for trial in sorted(analysis.results.trials, key=lambda trial: trial.outcome != "ok"):
         x, y = frame.left + (trial.position + 0.5) * frame.step, frame.rows[trial.arm]
         again = f" (attempt {trial.attempt})" if trial.attempt > 1 else ""
         told = svg.element("title", f"{trial.position + 1}: {trial.trial}{again}, {trial.outcome}")

@@ -34,12 +34,15 @@ class TrafficCounts:
     sent_packets: int
     created: int
     reassembled: int
+    overlay: int = 0
+    """The index of the overlay's interface; 0 if it is missing. As a difference, not 0 if it was created again."""
 
     def since(self, before: TrafficCounts) -> TrafficCounts:
         """Return the differences of all counters to an earlier look."""
         return TrafficCounts(*(getattr(self, f.name) - getattr(before, f.name) for f in fields(self)))
 
 
+CREATED_AGAIN = "the VPN's interface was created again during the traffic, and counts from zero since"
 NOTHING_PASSED = "no packet passed the underlay"
 
 PACKETS = "packets_"
@@ -80,8 +83,9 @@ def for_each_packet(seen: Collected, done: str, metric: str) -> Collected:
 def traffic(context: CollectorContext, node: str) -> TrafficCounts:
     """Return what a node has sent and received up to now; OSError if the node is gone."""
     interfaces = interface_counts(context.proc(node, "net/dev"))
-    overlay = context.nodes[node].interface
-    inner = _ip(interfaces.get(overlay, (0, 0, 0, 0)), headers(context, node, overlay))
+    overlay, inner = context.nodes[node].interface, (0, 0, 0, 0)
+    with contextlib.suppress(FileNotFoundError):  # its daemon is being restarted
+        inner = _ip(interfaces.get(overlay, inner), headers(context, node, overlay))
     underlay = context.nodes[node].headers
     wires = [_ip(counts, underlay[name]) for name, counts in interfaces.items() if name in underlay]
     wire = [sum(column) for column in zip(*wires, strict=True)]
@@ -99,6 +103,7 @@ def traffic(context: CollectorContext, node: str) -> TrafficCounts:
         sent_packets=wire[3],
         created=created,
         reassembled=reassembled,
+        overlay=interface_index(context, node, overlay),
     )
 
 
@@ -112,8 +117,20 @@ def headers(context: CollectorContext, node: str, interface: str) -> tuple[int, 
         return found
     if interface in inner_network.INTERFACES.values():
         return 0, 0
-    kind = Path(f"/proc/{context.nodes[node].agent}", "root", "sys/class/net", interface, "type")
-    return (ETHERNET, ETHERNET) if kind.read_text().strip() == _ARPHRD_ETHER else (0, 0)
+    return (ETHERNET, ETHERNET) if _interface_file(context, node, interface, "type") == _ARPHRD_ETHER else (0, 0)
+
+
+def interface_index(context: CollectorContext, node: str, interface: str) -> int:
+    """Return the kernel's index of a node's interface, which one that is created again does not have; 0 if it is missing."""
+    try:
+        return int(_interface_file(context, node, interface, "ifindex"))
+    except FileNotFoundError:
+        return 0
+
+
+def _interface_file(context: CollectorContext, node: str, interface: str, name: str) -> str:
+    """Return the text of a file in /sys/class/net/INTERFACE of a node; FileNotFoundError without such an interface."""
+    return Path(f"/proc/{context.nodes[node].agent}", "root/sys/class/net", interface, name).read_text().strip()
 
 
 def interface_counts(text: str) -> dict[str, tuple[int, int, int, int]]:

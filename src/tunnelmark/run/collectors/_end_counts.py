@@ -9,7 +9,7 @@ import contextlib
 from pathlib import Path
 
 from tunnelmark.lab.link_spec import ETHERNET
-from tunnelmark.run.collectors import _proc
+from tunnelmark.run.collectors import _counts, _proc
 from tunnelmark.run.collectors.base import CollectorContext
 
 _UNDERLAY = "eth"  # what the lab's names of underlay interfaces begin with
@@ -18,9 +18,10 @@ _UNDERLAY = "eth"  # what the lab's names of underlay interfaces begin with
 class EndCounts:
     """Reads the counters of both ends, under the names that the module `limits` lists.
 
-    Two kinds of counters are not yet what `limits` reports. `sent_size_` and `got_size_` are numbers of bytes, which
+    Three kinds of values are not yet what `limits` reports. `sent_size_` and `got_size_` are numbers of bytes, which
     `limits` divides by the number of packets. `bytes_` are the bytes sent on the underlay, from which `limits` gets the
-    rate `wire_`.
+    rate `wire_`. `overlay_` is the index of the overlay's interface, 0 while it is missing: it tells `limits` whether
+    the interface was created again.
     """
 
     def __init__(self, context: CollectorContext) -> None:
@@ -45,13 +46,15 @@ class EndCounts:
                 for name, (_, sent) in context.nodes[node].headers.items()
                 if name in interfaces
             )
-            if (inner := context.nodes[node].interface) in interfaces and not inner.startswith(_UNDERLAY):
+            if not (inner := context.nodes[node].interface).startswith(_UNDERLAY):
                 tunnels = (one for name, one in interfaces.items() if name != "lo" and not name.startswith(_UNDERLAY))
                 found[f"drop_tun_{end}"] = sum(one.sent_dropped for one in tunnels)
-                found[f"sent_{end}"] = interfaces[inner].sent_packets
-                found[f"got_{end}"] = interfaces[inner].received_packets
-                found[f"sent_size_{end}"] = interfaces[inner].sent_bytes
-                found[f"got_size_{end}"] = interfaces[inner].received_bytes
+                overlay = interfaces.get(inner, _proc.Device())
+                found[f"sent_{end}"] = overlay.sent_packets
+                found[f"got_{end}"] = overlay.received_packets
+                found[f"sent_size_{end}"] = overlay.sent_bytes
+                found[f"got_size_{end}"] = overlay.received_bytes
+                found[f"overlay_{end}"] = _counts.interface_index(context, node, inner)
             found[f"bytes_{end}"] = sum(wire.sent_bytes for wire in wires) + left_out
             found[f"out_{end}"] = sum(wire.sent_packets for wire in wires)
             found[f"drop_card_{end}"] = sum(wire.sent_dropped + wire.received_dropped for wire in wires)

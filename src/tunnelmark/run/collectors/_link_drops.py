@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tunnelmark.lab.emulator_config import ALL
 from tunnelmark.run.collectors.base import LinkCounters
 
 _OTHER = {"source": "target", "target": "source"}
@@ -44,7 +45,8 @@ class LinkDrops:
             for way in report["directions"]:
                 sender, _, receiver = way["name"].partition(" to ")
                 dropped = way["dropped"]
-                for end in self._from(sender, receiver):
+                to_end = self._ends.get(receiver) if sender == ALL else None
+                for end in (_OTHER[to_end],) if to_end is not None else self._from(sender, receiver):
                     queued = dropped.get("queue", 0) + dropped.get("codel", 0)
                     _add(found, end, queued, dropped.get("loss", 0) + dropped.get("blackout", 0))
         return found

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 class Device:
     """An interface's counters up to now, from /proc/net/dev."""
 
-    received_bytes: int
-    received_packets: int
-    received_dropped: int
-    sent_bytes: int
-    sent_packets: int
-    sent_dropped: int
+    received_bytes: int = 0
+    received_packets: int = 0
+    received_dropped: int = 0
+    sent_bytes: int = 0
+    sent_packets: int = 0
+    sent_dropped: int = 0
 
 
 def devices(text: str) -> dict[str, Device]:

@@ -90,10 +90,13 @@ BESIDE = (
 SECONDS = "seconds_"
 """The prefix of keys of `Collected.sums` that hold an end's CPU seconds.
 
-The other keys are: an end's wire packets (`_counts.PACKETS`), `bytes` through the sender's overlay interface, the CPU
-seconds of the `links`, of `others` (the nodes between) and `shared` (shared cores), and the number of the links' own
+The other keys are: an end's wire packets (`_counts.PACKETS`), `bytes` through the sender's overlay interface, `UNKNOWN` if
+these are only those since the interface was created again, the CPU seconds of the `links`, of `others` (the nodes between) and `shared` (shared cores), and the number of the links' own
 cores (`apart`).
 """
+
+UNKNOWN = "bytes_unknown"
+"""The key of `Collected.sums` that is 1 if the sender's overlay interface was created again during the traffic, else 0."""
 
 _EVERYBODY = ""
 """The name under which cores are listed that several nodes share; no node has this name."""
@@ -181,7 +184,9 @@ class _Cpu:
                 kinds = ("cpu_softirq", "cpu_ksoftirqd", "cpu_workers", "cpu_unbilled")
                 notes |= {f"{name}_{end}": SHARED for name in kinds}
             seconds = values["cpu"] / 1000 * took
-            if passed[end].inner_bytes >= LEAST:
+            if passed[end].overlay:
+                notes[f"cpu_per_gb_{end}"] = _counts.CREATED_AGAIN
+            elif passed[end].inner_bytes >= LEAST:
                 values["cpu_per_gb"] = seconds / (passed[end].inner_bytes / 1e9)
             else:
                 notes[f"cpu_per_gb_{end}"] = TOO_LITTLE
@@ -189,7 +194,7 @@ class _Cpu:
             samples += [Sample(f"{name}_{end}", value) for name, value in values.items()]
         sums |= _counts.wire_packets(self._context.card, passed)
         if "source" in passed:
-            sums["bytes"] = passed["source"].inner_bytes
+            sums["bytes"], sums[UNKNOWN] = passed["source"].inner_bytes, float(bool(passed["source"].overlay))
         if self._context.middle is not None:
             links = self._cpu(first, look, MIDDLE)
             samples += [
@@ -245,7 +250,9 @@ def conclude(seen: Collected) -> Collected:
     enough, gigabytes = sums.get("bytes", 0.0) >= LEAST, sums.get("bytes", 0.0) / 1e9
     if not sums.get("apart"):
         notes["cpu_per_gb_lab"] = BESIDE
-    if not enough:
+    if sums.get(UNKNOWN):
+        enough, notes["cpu_per_gb_lab"] = False, _counts.CREATED_AGAIN
+    elif not enough:
         notes["cpu_per_gb_lab"] = TOO_LITTLE
     elif sums.get("links", 0.0) > 0 or sums.get("apart"):
         samples.append(Sample("cpu_per_gb_lab", sums["links"] / gigabytes))

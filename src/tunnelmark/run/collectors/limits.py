@@ -35,26 +35,26 @@ program that begins late on a busy machine does not dilute them. Counts are of t
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
-import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
 from tunnelmark.host import keep_awake, softirq
-from tunnelmark.host.programs import find
-from tunnelmark.linux import cgroups, netns
+from tunnelmark.linux import cgroups
 from tunnelmark.run.collectors import _proc, _streams
 from tunnelmark.run.collectors._end_counts import EndCounts
 from tunnelmark.run.collectors._link_drops import LinkDrops
+from tunnelmark.run.collectors._sockets import Connections
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
 
 EVERY = 0.5
 SHORTEST = 0.2  # the least seconds between two looks from which a share is computed
+
+_OVERLAY = "overlay_"  # the prefix of `EndCounts` of the index of an interface
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class _Work:
 class _Limits:
     def __init__(self, context: CollectorContext) -> None:
         self._context = context
-        self._ss = str(find("ss", ("iproute2",)))
+        self._tcp_of = Connections()
         links = context.links
         self._links = None if links is None else LinkDrops(links, context.ends, context.further_ways)
         self._daemons = context.daemons  # now, while nothing else runs on the nodes
@@ -112,7 +112,7 @@ class _Limits:
     async def end(self) -> Collected:
         self._looks.append(await self._look(()))
         first, last = self._looks[0], self._looks[-1]
-        found = {name: max(0.0, last.counts[name] - first.counts[name]) for name in last.counts}
+        found = _counted(first.counts, last.counts)
         if self._links is not None:
             found |= await self._links.since()
         spans = self._spans()
@@ -130,7 +130,7 @@ class _Limits:
                 if f"{way}_size_{end}" in found:
                     found[f"{way}_size_{end}"] /= max(found[f"{way}_{end}"], 1.0)
             found |= self._tcp(end, spans[0][0].time)
-        return Collected(limits={name: round(value, 6) for name, value in sorted(found.items())})
+        return Collected(limits={name: round(value, 6) for name, value in sorted(found.items())}, cpu=self._tcp_of.cpu)
 
     def _spans(self) -> list[tuple[_Look, _Look]]:
         """Return the pairs of successive looks from the first to the last pair with traffic.
@@ -227,14 +227,7 @@ class _Limits:
         )
 
     async def _connections(self, node: str) -> dict[tuple[str, str], _proc.Stream]:
-        def show() -> str:
-            argv = [self._ss, "-tinH", "state", "established"]
-            return subprocess.run(argv, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
-
-        try:
-            text = await asyncio.to_thread(netns.network_of, self._context.nodes[node].agent, show)
-        except subprocess.CalledProcessError as error:
-            raise OSError(f"ss ended with code {error.returncode}: {error.stderr.strip()}") from error
+        text = await self._tcp_of.of(self._context.nodes[node].agent)
         return _proc.streams(text, [self._context.nodes[node].address])
 
     def _work(self) -> _Work:
@@ -282,6 +275,18 @@ def _on_cores_of(context: CollectorContext, node: str) -> tuple[str, ...]:
     """Return the nodes that have a core in common with this one, itself included."""
     cores = set(context.nodes[node].cores)
     return tuple(name for name, other in context.nodes.items() if cores & set(other.cores))
+
+
+def _counted(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
+    """Return what was counted between two looks.
+
+    If an overlay's interface was created again, it counts from zero since. Then no packets are reported as got, so that
+    `analyse.bottleneck` does not take the difference to the other end's sent packets for a loss.
+    """
+    found = {name: max(0.0, after[name] - before[name]) for name in after if not name.startswith(_OVERLAY)}
+    if any(after[name] != before[name] for name in after if name.startswith(_OVERLAY)):
+        return {name: count for name, count in found.items() if not name.startswith(("got_", "sent_size_"))}
+    return found
 
 
 def _with_quotas(share: float, before: Sequence[_proc.Quota], after: Sequence[_proc.Quota]) -> float:

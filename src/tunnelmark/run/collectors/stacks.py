@@ -130,12 +130,12 @@ class Stacks:
             found = await asyncio.to_thread(fold, data, self._context.raw / _PREFIX, self._own)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             why = f"the recorded stacks could not be folded: {error}; perf said: {self._said()}"
-            return Collected(notes={f"stacks_{side}": why for side in FILES}, cpu=cpu)
+            return Collected(notes={f"stacks_{side}": why for side in self._context.ends}, cpu=cpu)
         finally:
             data.unlink(missing_ok=True)
         (self._context.raw / _LOG).unlink(missing_ok=True)
         (self._context.raw / _HOW).write_text(json.dumps({"unwinding": self._how, **found}) + "\n")
-        samples = [Sample(f"stacks_{side}", float(found[side]["samples"])) for side in FILES]
+        samples = [Sample(f"stacks_{side}", float(found[side]["samples"])) for side in self._context.ends]
         for side, daemons in self._daemons.items():
             shares = (
                 shares_of((self._context.raw / FILES[side]).read_text(errors="replace"), daemons) if daemons else {}

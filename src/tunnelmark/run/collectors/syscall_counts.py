@@ -71,7 +71,7 @@ class _Counter:
 
     def stop(self) -> tuple[str, float]:
         """End perf; return what it printed, and the CPU seconds that it used."""
-        self.process.send_signal(signal.SIGINT)
+        os.kill(self.process.pid, signal.SIGINT)  # it is ours until it is waited for, even if it has ended
         assert self.process.stderr is not None
         with self.process.stderr as stream:
             printed = stream.read()

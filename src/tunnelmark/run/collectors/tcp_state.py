@@ -1,23 +1,18 @@
 """Reads the sender's TCP state twice a second: congestion window, round-trip time, retransmissions, reordering.
 
 `ss -tin` shows the connections of the workload, which have the node's overlay address, and those of a VPN that uses TCP
-itself, which have an underlay address. In a series, the connection that has sent most represents all. `ss` runs in the
-node's network, but outside its control group, so that the node is not charged for it.
+itself, which have an underlay address. In a series, the connection that has sent most represents all.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
-import resource
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from tunnelmark.host.programs import find
-from tunnelmark.linux import netns
 from tunnelmark.model.metrics import Metric, Sample
+from tunnelmark.run.collectors._sockets import Connections
 from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
 
 _WHOSE = {"tcp": "the workload's", "tcp_own": "the VPN's own"}
@@ -55,7 +50,7 @@ class Connection:
 class _Tcp:
     def __init__(self, context: CollectorContext) -> None:
         self._agent = context.nodes[context.source].agent
-        self._ss = str(find("ss", ("iproute2",)))
+        self._connections = Connections()
         self._inner = context.nodes[context.source].address
         self._series: dict[str, list[tuple[float, Connection]]] = {name: [] for name in _WHOSE}
         self._last: dict[str, dict[tuple[str, str], Connection]] = {name: {} for name in _WHOSE}
@@ -63,7 +58,6 @@ class _Tcp:
     async def begin(self) -> None:
         self._since = Stopwatch()
         self._before = await self._look()
-        self._children = _children()
 
     async def sample(self) -> None:
         now, found = self._since(), await self._look()
@@ -73,7 +67,6 @@ class _Tcp:
                 self._series[name].append((now, max(mine.values(), key=lambda one: one.sent)))
 
     async def end(self) -> Collected:
-        cpu = _children() - self._children
         samples, notes = list[Sample](), dict[str, str]()
         for name, series in self._series.items():
             if not series:
@@ -91,19 +84,11 @@ class _Tcp:
                 before = {key: _VALUES[what](one) for key, one in self._before[name].items()}
                 total = sum(_VALUES[what](one) - before.get(key, 0.0) for key, one in self._last[name].items())
                 samples.append(Sample(f"{name}_{what}", total))
-        return Collected(tuple(samples), notes, cpu)
+        return Collected(tuple(samples), notes, self._connections.cpu)
 
     async def _look(self) -> dict[str, dict[tuple[str, str], Connection]]:
-        def show() -> str:
-            argv = [self._ss, "-tinH", "state", "established"]
-            return subprocess.run(argv, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout
-
-        try:
-            text = await asyncio.to_thread(netns.network_of, self._agent, show)
-        except subprocess.CalledProcessError as error:
-            raise OSError(f"ss ended with code {error.returncode}: {error.stderr.strip()}") from error
         found: dict[str, dict[tuple[str, str], Connection]] = {name: {} for name in _WHOSE}
-        for one in connections(text):
+        for one in connections(await self._connections.of(self._agent)):
             host = one.local.rpartition(":")[0].strip("[]").partition("%")[0].removeprefix("::ffff:")
             if not host.startswith("127."):
                 found["tcp" if host == self._inner else "tcp_own"][one.local, one.peer] = one
@@ -140,12 +125,6 @@ def _connection(local: str, peer: str, line: str) -> Connection:
         retransmits=int(words.get("retrans", "0/0").partition("/")[2]),
         reordering=int(words.get("reord_seen", 0)),
     )
-
-
-def _children() -> float:
-    """Return the CPU seconds of all child programs that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _watch(context: CollectorContext) -> Sampler:

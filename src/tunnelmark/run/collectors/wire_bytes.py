@@ -41,6 +41,12 @@ TOO_LITTLE = "less than 10 packets a second passed the overlay"
 FEW = 10
 """The least packets per second inside for which the overhead is reported: with fewer, most are the VPN's own."""
 
+UNKNOWN, UNCOUNTED = "inner_unknown", "super_packets_uncounted"
+"""Keys of `Collected.sums`: of how many ends the VPN's interface was created again during the traffic, so that what
+passed inside before is missing; and on how many hosts the kernel refused to count the packets of which a tunnel's super-packets consist.
+"""
+NOT_COUNTED = "the kernel refused to count the packets that super-packets consist of"
+
 EVERY, TURN, MANY = 0.1, 10, 10_000
 """`EVERY`: seconds between two looks at the number of sent packets. From `MANY` packets a second on, sizes are counted
 only after one of `TURN` looks: that costs the sender about 0.1 us per packet, and direct needs 0.5 us for a packet."""
@@ -98,24 +104,26 @@ class _Wire:
             sizes.update(counted.sizes)
         await asyncio.to_thread(self._close)
         passed = {node: last[node].since(before) for node, before in self._first.items()}
+        bare = {node: self._context.nodes[node].interface.startswith("eth") for node in passed}
         if self._context.card == "offloads":
-            bare = {node: self._context.nodes[node].interface.startswith("eth") for node in passed}
             passed = {node: split(counts, outside.get(node, ()), bare[node]) for node, counts in passed.items()}
         notes: dict[str, str] = {}
         samples = list[Sample]()
         for end, node in self._context.ends.items():
             counts = passed[node]
-            samples += [
-                Sample(f"wire_sent_{end}", counts.sent_bytes / took),
-                Sample(f"wire_packets_{end}", counts.sent_packets / took),
-                Sample(f"wire_reassembled_{end}", counts.reassembled / took),
-            ]
+            samples.append(Sample(f"wire_reassembled_{end}", counts.reassembled / took))
+            if self._refused and self._context.card == "offloads":  # the card's counters have super-packets
+                notes |= {f"wire_{what}_{end}": self._refused for what in ("sent", "packets", "fragments", "size")}
+                continue
+            samples.append(Sample(f"wire_sent_{end}", counts.sent_bytes / took))
+            samples.append(Sample(f"wire_packets_{end}", counts.sent_packets / took))
             if counts.sent_packets:
                 samples.append(Sample(f"wire_fragments_{end}", 100 * counts.created / counts.sent_packets))
                 samples.append(Sample(f"wire_size_{end}", counts.sent_bytes / counts.sent_packets))
         if "source" in self._context.ends:
             samples += self._by_size(sizes, notes)
-        return Collected(tuple(samples), notes, sums=totals(passed, inside, took))
+        sums = totals(passed, inside, took) | {UNCOUNTED: float(bool(self._refused) and not all(bare.values()))}
+        return Collected(tuple(samples), notes, sums=sums)
 
     def _by_size(self, sizes: Mapping[int, int], notes: dict[str, str]) -> list[Sample]:
         names = [*(f"wire_to_{top}" for top in CLASSES), "wire_bigger"]
@@ -164,7 +172,7 @@ def totals(passed: Mapping[str, _counts.TrafficCounts], counted: Iterable[SizeCo
     """Return the bytes and packets that the ends sent inside and outside the tunnel, as values of `Collected.sums`.
 
     `inner_bytes`, `inner_packets`: inside, where a super-packet counts as the wire packets into which it is split.
-    `bytes`, `packets`: outside. `rate`: packets per second inside, where a super-packet counts as one.
+    `bytes`, `packets`: outside. `rate`: packets per second inside, where a super-packet counts as one. `UNKNOWN` is there, too.
     `passed`: what passed at each end in `took` seconds. `counted`: what was seen of the super-packets inside.
     """
     super_packets = tuple(counted)
@@ -176,14 +184,20 @@ def totals(passed: Mapping[str, _counts.TrafficCounts], counted: Iterable[SizeCo
         "inner_packets": packets + sum(each.segments for each in super_packets),
         "bytes": sum(counts.sent_bytes for counts in passed.values()),
         "packets": sum(counts.sent_packets for counts in passed.values()),
+        UNKNOWN: sum(bool(counts.overlay) for counts in passed.values()),
     }
 
 
 def overhead(seen: Collected) -> Collected:
     """Return the bytes outside per byte inside, and the packets outside per packet inside, of both ends together."""
     sums = seen.sums
-    if sums["rate"] < FEW:
-        return Collected(notes=dict.fromkeys(("wire_bytes_per_byte", "wire_packets_per_packet"), TOO_LITTLE))
+    reasons = {
+        _counts.CREATED_AGAIN: sums[UNKNOWN] > 0,
+        NOT_COUNTED: sums.get(UNCOUNTED, 0.0) > 0,
+        TOO_LITTLE: sums["rate"] < FEW,
+    }
+    if reason := next((reason for reason, holds in reasons.items() if holds), ""):
+        return Collected(notes=dict.fromkeys(("wire_bytes_per_byte", "wire_packets_per_packet"), reason))
     return Collected(
         (
             Sample("wire_bytes_per_byte", sums["bytes"] / sums["inner_bytes"]),

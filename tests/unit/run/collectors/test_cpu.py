@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,7 @@ class Machine:
     workers: dict[int, float] = field(default_factory=dict)
     unbilled: dict[int, float] = field(default_factory=lambda: {0: 0.0})
     bytes: int = 0
+    overlay: int = 4
 
 
 def watched(
@@ -43,7 +44,9 @@ def watched(
     monkeypatch.setattr(
         _counts,
         "traffic",
-        lambda context, node: _counts.TrafficCounts(now.bytes, now.bytes, 0, 0, 10 * now.bytes, 0, 0, 0, 0),
+        lambda context, node: _counts.TrafficCounts(
+            now.bytes, now.bytes, 0, 0, 10 * now.bytes, 0, 0, 0, 0, now.overlay
+        ),
     )
     first, *_, last = placement.nodes
     nodes = {name: ObservedNode(0, Path(name), cores) for name, cores in placement.nodes.items()}
@@ -100,6 +103,14 @@ def test_what_this_machine_cannot_count_is_said(monkeypatch: pytest.MonkeyPatch)
     values, notes = watched(monkeypatch, pair, BUSY, lacking="the kernel does not count")
     assert notes["cpu_unbilled_source"] == f"{cpu.INCOMPLETE}: the kernel does not count"
     assert "cpu_unbilled_source" not in values
+
+
+def test_there_is_no_cost_of_a_gigabyte_where_the_vpn_s_interface_was_created_again(monkeypatch: pytest.MonkeyPatch):
+    """What passed before is in no counter: a restart in the middle doubled the CPU per gigabyte."""
+    values, notes = watched(monkeypatch, place("abc", [(0,), (1,)]), replace(BUSY, overlay=5))
+    assert not [name for name in values if name.startswith("cpu_per_gb")]
+    assert {notes[f"cpu_per_gb_{what}"] for what in ("source", "target", "lab")} == {_counts.CREATED_AGAIN}
+    assert values["cpu_source"] > 0
 
 
 def test_every_figure_is_declared(monkeypatch: pytest.MonkeyPatch):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tunnelmark.run.collectors import _proc, _streams
+from tunnelmark.run.collectors import _proc, _streams, limits
 
 SS = """\
 0      2668544 10.60.0.1:37432 10.60.0.2:40255
@@ -138,3 +138,18 @@ class TestStreams:
         first = {("a", "b"): self.stream(100, 1.0), ("a", "c"): self.stream(1, 0.0)}
         last = {("a", "b"): self.stream(900, 2.0), ("a", "c"): self.stream(100, 0.0)}
         assert _streams.busy([(1.0, first), (2.0, last)], last, 0.0, 0.2) == pytest.approx(0.9)
+
+
+def test_what_an_interface_has_counted_since_it_was_created_again_is_no_loss() -> None:
+    """As it was, all that a restarted VPN had handed over before was said to be lost inside of it."""
+    before = {
+        "got_target": 0.0,
+        "got_size_target": 0.0,
+        "sent_source": 0.0,
+        "overlay_source": 4.0,
+        "overlay_target": 4.0,
+    }
+    after = before | {"got_target": 900.0, "got_size_target": 9e5, "sent_source": 1000.0}
+    assert limits._counted(before, after) == {"got_target": 900.0, "got_size_target": 9e5, "sent_source": 1000.0}
+    assert limits._counted(before, after | {"overlay_target": 5.0}) == {"sent_source": 1000.0}
+    assert limits._counted(before, after | {"overlay_target": 0.0}) == {"sent_source": 1000.0}, "it is missing"

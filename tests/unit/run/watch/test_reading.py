@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tunnelmark.linux.packet_sizes import SizeCounts
@@ -9,7 +11,7 @@ from tunnelmark.run.collectors._counts import TrafficCounts, fragments, interfac
 from tunnelmark.run.collectors.base import Collected
 from tunnelmark.run.collectors.syscall_counts import counted
 from tunnelmark.run.collectors.tcp_state import connections
-from tunnelmark.run.collectors.wire_bytes import CLASSES, classes, overhead, split, totals
+from tunnelmark.run.collectors.wire_bytes import CLASSES, UNCOUNTED, UNKNOWN, classes, overhead, split, totals
 
 DEV = """\
 Inter-|   Receive                                                |  Transmit
@@ -119,6 +121,22 @@ def test_a_few_packets_tell_no_overhead():
     seen = overhead(Collected(sums=totals({"a": passed(500, 5, 900, 6), "b": passed(0, 0, 0, 0)}, [], 1.0)))
     assert seen.samples == ()
     assert set(seen.notes) == {"wire_bytes_per_byte", "wire_packets_per_packet"}
+
+
+@pytest.mark.parametrize("key", [UNKNOWN, UNCOUNTED])
+def test_there_is_no_overhead_of_what_was_not_counted(key: str):
+    sums = totals({"a": passed(13_732, 10, 14_800, 10)}, [], 1.0) | {UNCOUNTED: 0.0}
+    assert overhead(Collected(sums=sums)).samples
+    seen = overhead(Collected(sums=sums | {key: 1.0}))
+    assert seen.samples == ()
+    assert "interface" in seen.notes["wire_bytes_per_byte"] or "refused" in seen.notes["wire_bytes_per_byte"]
+
+
+def test_an_interface_that_was_created_again_is_known_by_its_index():
+    before = replace(passed(500, 5, 900, 6), overlay=7)
+    assert passed(900, 9, 1_900, 16).since(passed(500, 5, 900, 6)).overlay == 0
+    assert replace(passed(100, 1, 1_900, 16), overlay=8).since(before).overlay != 0
+    assert passed(0, 0, 1_900, 16).since(before).overlay != 0, "it is missing"
 
 
 def test_what_a_card_splits_counts_as_the_packets_on_the_wire():
