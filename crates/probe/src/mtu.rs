@@ -78,20 +78,29 @@ fn search(to: SocketAddr, tries: u32) -> Result<(), String> {
     let (mut passes, mut fails) = (least, interface + 1);
     let (mut above, mut said) = (Outcome::Local, interface);
     let mut candidate = interface;
-    while fails - passes > 1 {
-        let outcome = prober.attempt(candidate);
-        if outcome == Outcome::Passed {
-            passes = candidate;
-        } else {
-            fails = candidate;
-            (above, said) = (outcome, prober.said);
+    loop {
+        while fails - passes > 1 {
+            let outcome = prober.attempt(candidate);
+            if outcome == Outcome::Passed {
+                passes = candidate;
+            } else {
+                fails = candidate;
+                (above, said) = (outcome, prober.said);
+            }
+            candidate = next(passes, fails, said);
         }
-        candidate = next(passes, fails, said);
-    }
-    if above == Outcome::Silent {
+        if above != Outcome::Silent {
+            break;
+        }
         // A node says "too big" a few times a second at most: silence right after other tries proves nothing.
         clock::sleep_until(clock::now() + REPRIEVE);
         (above, said) = (prober.attempt(fails), prober.said);
+        if above != Outcome::Passed {
+            break;
+        }
+        // The silence was chance, such as a burst of losses: what is larger has not been tried for certain.
+        (passes, fails, above) = (fails, interface + 1, Outcome::Local);
+        (said, candidate) = (interface, interface);
     }
     print::line(&Found { mtu: passes, interface, above, said, rtt_us: prober.rtt / 1000, tries: prober.tried })
 }

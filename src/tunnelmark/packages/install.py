@@ -23,6 +23,7 @@ from tunnelmark.host.programs import packages_home
 from tunnelmark.packages import debian, installed, toolchains
 from tunnelmark.packages.build_steps import BuildStep, check, prepare, steps
 from tunnelmark.packages.recipe import Recipe
+from tunnelmark.packages.status import to_do
 
 _PATIENCE = 5.0  # seconds that a build may take to end when it is asked to
 _LOOK_AGAIN = 0.2  # seconds between two looks at whether another process has let go of a recipe
@@ -84,7 +85,7 @@ async def install(chosen: Iterable[Recipe], listener: InstallListener, jobs: int
     waiting: list[Recipe] = []
     for recipe in sorted(chosen, key=lambda recipe: -recipe.about.takes):
         why, hint = toolchains.obstacle(recipe)
-        if not installed.changed(recipe, packages_home() / recipe.name):
+        if not to_do(recipe):
             ended(InstallOutcome(recipe.name, "kept"))
         elif why:
             ended(InstallOutcome(recipe.name, "missing" if recipe.file.makers else "impossible", 0.0, why, hint))
@@ -130,7 +131,7 @@ async def _one(recipe: Recipe, listener: InstallListener, apt: asyncio.Lock) -> 
         with (base / f"{recipe.name}.lock").open("a") as lock:
             while not _locked(lock):
                 await asyncio.sleep(_LOOK_AGAIN)
-            if not installed.changed(recipe, packages_home() / recipe.name):  # the process that held the lock did it
+            if not to_do(recipe):  # the process that held the lock did it
                 return InstallOutcome(recipe.name, "kept", time.monotonic() - begun)
             if recipe.packages:
                 async with apt:
@@ -174,9 +175,11 @@ async def _build(recipe: Recipe, stage: Path, log: Path, lock: IO[str], apt: asy
 
 async def _debian(recipe: Recipe, log: Path, lock: IO[str]) -> None:
     begun = time.monotonic()
-    if set(debian.versions(recipe.packages)) < set(recipe.packages):
+    there = debian.versions(recipe.packages)
+    # Only those that are missing: the others may be the owner's, and the services of what we install are disabled.
+    if needed := [package for package in recipe.packages if package not in there]:
         with log.open("wb") as output:
-            await _run(BuildStep(debian.command(recipe.packages), Path("/")), output, log, lock, low=False)
+            await _run(BuildStep(debian.command(needed), Path("/")), output, log, lock, low=False)
     if missing := [name for name, path in installed.paths(recipe, Path()).items() if not path.is_file()]:
         raise SetupFailed(f"the packages brought no {', '.join(missing)}", hint="correct the recipe for this system")
     version = debian.versions(recipe.packages).get(recipe.packages[0], "unknown")

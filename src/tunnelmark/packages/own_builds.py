@@ -108,8 +108,8 @@ def _named(text: str, part: Requirement) -> tuple[str, Path]:
     path = Path(text if not equals or Path(text).is_file() else rest).expanduser().absolute()
     if not equals or Path(text).is_file():
         name = _called(path.name, part, text)
-    elif name not in part.programs:
-        raise UsageError(f"{part.name} has no program called {name!r}", hint=nearest(name, part.programs))
+    else:
+        _known(name, part)
     if not path.is_file():
         known = [each for each in recipes() if set(recipes()[each].programs) & set(part.programs)]
         raise UsageError(
@@ -118,6 +118,12 @@ def _named(text: str, part: Requirement) -> tuple[str, Path]:
     if not os.access(path, os.X_OK):
         raise UsageError(f"{path} cannot be executed", hint=f"chmod +x {path}")
     return name, path
+
+
+def _known(name: str, part: Requirement) -> None:
+    """Raise UsageError if a VPN has no program of that name."""
+    if name not in part.programs:
+        raise UsageError(f"{part.name} has no program called {name!r}", hint=nearest(name, part.programs))
 
 
 def _called(file: str, part: Requirement, text: str) -> str:
@@ -175,6 +181,8 @@ def _of_revision(revision: str, part: Requirement, source: SourceTree | None, *,
     wanted = {}
     for text in source.programs:
         name, equals, inside = text.partition("=")
+        if equals:
+            _known(name, part)
         wanted[name if equals else _called(Path(text).name, part, text)] = inside if equals else text
     if not make:
         return OwnPrograms(label, {})

@@ -31,7 +31,9 @@ class RecipeStatus:
 
 
 def standing(recipe: Recipe) -> RecipeStatus:
-    """Return a recipe's status: ready if its programs are in its folder, on PATH, or where `--bin` names them."""
+    """Return a recipe's status: ready if its programs are in its folder, where `--bin` names them, or, if Debian or the
+    makers have them, on PATH.
+    """
     folder = programs.recipe_folder(recipe.name)
     if recipe.built and not (differs := installed.changed(recipe, folder)):
         return RecipeStatus("ready", recipe.about.version)
@@ -46,6 +48,11 @@ def standing(recipe: Recipe) -> RecipeStatus:
     if why:
         return RecipeStatus("missing", "", hint if recipe.file.makers else f"it {why}: {hint}")
     return RecipeStatus("installable", "", f"about {clock(float(recipe.about.takes))}")
+
+
+def to_do(recipe: Recipe) -> bool:
+    """Return whether `install` has anything to do for a recipe: it is not installed by us, or the recipe has changed."""
+    return bool(installed.changed(recipe, programs.recipe_folder(recipe.name)))
 
 
 def recipe_for(part: Requirement) -> Recipe | None:

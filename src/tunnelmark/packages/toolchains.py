@@ -72,7 +72,8 @@ def _crate(recipe: Recipe) -> tuple[str, str]:
 
 def _too_old(title: str, program: str, found: str, wanted: str) -> str:
     if not found:
-        return f"needs {title}{f' {wanted} or later' if wanted else ''}, and there is no {program}"
+        here = f"the {program} here does not say its version" if _has(program) else f"there is no {program}"
+        return f"needs {title}{f' {wanted} or later' if wanted else ''}, and {here}"
     return f"needs {title} {wanted} or later; here is {found}" if _key(found) < _key(wanted) else ""
 
 

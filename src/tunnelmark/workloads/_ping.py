@@ -20,14 +20,20 @@ class Probes:
     """The probes of one ping.
 
     `answers`: for each answered probe, when it was sent (seconds after the first) and its round-trip time (ms).
-    `lost`: the number of lost probes. `sent_for`: seconds from the first probe to the last.
-    `spacing`: the average time in seconds between two probes.
+    `lost`: the number of lost probes. `early`: the number of answered probes that would have counted as lost without their
+    answer. `sent_for`: seconds from the first probe to the last. `spacing`: the average time in seconds between two probes.
     """
 
     answers: tuple[tuple[float, float], ...]
     lost: int
+    early: int
     sent_for: float
     spacing: float
+
+    @property
+    def loss(self) -> float:
+        """The share of lost probes in per cent, of the probes that would count as lost without an answer."""
+        return 100 * self.lost / (self.lost + self.early)
 
 
 def read(text: str, duration: float) -> Probes:
@@ -47,16 +53,19 @@ def read(text: str, duration: float) -> Probes:
         raise OutputUnreadable("ping's output is cut short or in another form", hint=_HINT)
     transmitted, sent_for = int(summary[1]), int(summary[3]) / 1e3
     spacing = sent_for / max(1, transmitted - 1)
-    slowest = max((milliseconds for _, milliseconds in answers.values()), default=0.0) / 1e3
-    lost = sum(
-        1
+    last = max(answers, key=lambda sequence: answers[sequence][1], default=1)
+    slowest = answers[last][1] / 1e3 if answers else 0.0
+    early = [
+        sequence
         for sequence in range(1, transmitted + 1)
-        if sequence not in answers and (sequence - 1) * spacing + slowest < duration
-    )
+        if sequence <= last or (sequence - 1) * spacing + slowest < duration
+    ]
+    lost = sum(sequence not in answers for sequence in early)
     first = min((sent for sent, _ in answers.values()), default=0.0)
     return Probes(
         answers=tuple((max(0.0, sent - first), milliseconds) for sent, milliseconds in answers.values()),
         lost=lost,
+        early=len(early) - lost,
         sent_for=sent_for,
         spacing=spacing,
     )

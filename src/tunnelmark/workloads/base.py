@@ -47,6 +47,7 @@ class Endpoints:
     `assets`: the folder of each asset of the workload, by the asset's name.
     `folder`: a folder for the workload's own files. It has the same path on every node; nodes do not share its content.
     `relay`: the node on which the VPN's relay runs; "" if there is none.
+    `bare`: no VPN is in between, so what a program sends goes to the network card as it is.
     """
 
     source: str
@@ -59,6 +60,7 @@ class Endpoints:
     assets: Mapping[str, Path] = field(default_factory=dict)
     folder: PurePosixPath = FOLDER
     relay: str = ""
+    bare: bool = False
 
     @classmethod
     def between(cls, source: str, target: str) -> Endpoints:
@@ -307,6 +309,9 @@ class Workload(Generic[OptionsT]):
 
     at_once: bool = False
     """True if the traffic begins once the nodes answer each other, without waiting for the VPN to converge."""
+
+    one_machine: str = ""
+    """Why all nodes must be on one machine, as a clause such as `it counts processes`; "" if they need not be."""
 
     offered: Callable[[OptionsT], float | None] = lambda _: None
     """Returns the offered load in bit/s with the given options; None if the path alone limits the rate."""

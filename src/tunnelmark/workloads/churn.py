@@ -302,4 +302,5 @@ WORKLOAD = Workload(
     packages=(),
     options=ChurnOptions,
     metrics_of=_metrics,
+    one_machine="it counts what the VPN's processes hold on every node",
 )

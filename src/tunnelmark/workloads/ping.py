@@ -147,7 +147,7 @@ def _samples(probes: _ping.Probes, suffix: str, begin: float) -> list[Sample]:
         "rtt_p90": np.percentile(times, 90),
         "rtt_p99": np.percentile(times, 99),
         "rtt_max": np.max(times),
-        "loss": 100 * probes.lost / (probes.lost + len(times)),
+        "loss": probes.loss,
     }
     return [
         *(Sample(name + suffix, float(value)) for name, value in whole.items()),

@@ -224,7 +224,7 @@ _METRICS = (
     Metric("cwnd", "KiB", "mean congestion window of the sender", "higher"),
     Metric("cwnd_max", "KiB", "largest congestion window of the sender", "higher"),
     Metric("rtt", "ms", "mean round-trip time that the sender's TCP saw, under its own load", "lower", feels="delay"),
-    Metric("rtt_min", "ms", "least round-trip time that the sender's TCP saw", "lower", feels="delay"),
+    Metric("rtt_min", "ms", "least smoothed round-trip time of the sender's TCP", "lower", feels="delay"),
     Metric("rtt_deviation", "ms", "mean deviation of that round-trip time", "lower", feels="tail"),
     Metric("sender_cpu", "%", "CPU of iperf3 at the sender, of a core", "lower", feels="processor"),
     Metric("receiver_cpu", "%", "CPU of iperf3 at the receiver, of a core", "lower", feels="processor"),

@@ -57,8 +57,7 @@ def traffic(ends: Endpoints, options: TraversalOptions) -> Traffic:
 def read(outputs: dict[str, str], options: TraversalOptions) -> Reading:
     """Return a reading with the share of lost pings in per cent; the collector `path` reports the path."""
     probes = _ping.read(outputs.get("client", ""), options.duration)
-    lost = 100 * probes.lost / (probes.lost + len(probes.answers))
-    return Reading((Sample("lost", lost),), float(options.duration), 0.0)
+    return Reading((Sample("lost", probes.loss),), float(options.duration), 0.0)
 
 
 WORKLOAD = Workload(

@@ -33,8 +33,8 @@ class UdpOptions(Options):
     `rate`: UDP payload in bit/s, without headers, or a share of the link's rate.
     `length`: payload of a datagram in bytes. The headers of IPv6 and UDP add 48 bytes to that.
     `flood`: the sender ignores `rate` and sends as fast as it can.
-    `flood_limit`: the highest rate of a flood. "100 %" limits the sender to the link's rate, as a network card of that
-    rate would.
+    `flood_limit`: the highest rate of a flood over the bare link. "100 %" limits the sender to the link's rate, as a
+    network card of that rate would; what is sent into a VPN's interface is not held back by the card.
     `fit`: the payload of a datagram is the MSS of iperf3's control connection, and `length` is ignored. That MSS is
     1,178 bytes at an inner MTU of 1230, and 1,398 at 1450.
     """
@@ -111,7 +111,7 @@ def _traffic(ends: Endpoints, options: UdpOptions) -> Traffic:
     return _iperf3.traffic(
         ends,
         (
-            *("--udp", "--bitrate", str(_bitrate(options))),
+            *("--udp", "--bitrate", str(_bitrate(options, ends.bare))),
             *(() if options.fit else ("--length", str(int(options.length)))),
             # More than the host allows, and iperf3 refuses to start.
             *("--window", str(min(_BUFFER, ends.socket_buffer))),
@@ -121,11 +121,11 @@ def _traffic(ends: Endpoints, options: UdpOptions) -> Traffic:
     )
 
 
-def _bitrate(options: UdpOptions) -> int:
-    """Return the rate for iperf3 in bit/s; 0 means as fast as it can."""
+def _bitrate(options: UdpOptions, bare: bool) -> int:
+    """Return the rate for iperf3 in bit/s; 0 means as fast as it can. `bare`: over the bare link."""
     if not options.flood:
         return _in_bits(options.rate)
-    return 0 if options.flood_limit is None else _in_bits(options.flood_limit)
+    return _in_bits(options.flood_limit) if bare and options.flood_limit is not None else 0
 
 
 def _in_bits(rate: Rate | Share) -> int:

@@ -74,6 +74,23 @@ class TestWhatItReads:
         whole_run = text.replace("time 1200ms", "time 1980ms")
         assert whole(WORKLOAD.read({"client": whole_run}, options(duration="2 s")))["loss"] > 0
 
+    def test_loss_is_a_share_of_the_probes_whose_answers_were_waited_for(self):
+        """The first answer came after a second, so a probe of the last second could be on its way: it counts neither as lost nor as answered."""
+        sent = {n: 1795294649 + (n - 1) / 10 for n in range(1, 21)}
+        times = dict.fromkeys(sent, 0.0001) | {1: 1.0}
+        lost = (5, 15)
+        answers = "".join(
+            f"[{sent[n] + times[n]:.6f}] 64 bytes from 10.77.0.2: icmp_seq={n} ttl=64 time={1e3 * times[n]:.1f} ms\n"
+            for n in sent
+            if n not in lost
+        )
+        text = (
+            f"PING 10.77.0.2 (10.77.0.2) 56(84) bytes of data.\n{answers}"
+            "\n20 packets transmitted, 18 received, 10% packet loss, time 1900ms\n"
+        )
+        reading = WORKLOAD.read({"client": text}, options(duration="2 s", interval="100 ms"))
+        assert whole(reading)["loss"] == pytest.approx(10.0), "one of the ten that were sent in the first second"
+
     def test_agrees_with_what_ping_itself_says(self):
         reading = read("ping-loss", sizes=[1400])  # ping: rtt min/avg/max/mdev = 0.020/97.205/119.723/33.101 ms
         assert whole(reading)["rtt_mean"] == pytest.approx(97.205, rel=0.01)
