@@ -15,8 +15,9 @@ not hold, it is not testable.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
-from math import ceil, exp, inf, log, log1p, sqrt
+from math import exp, inf, log, log1p, sqrt
 from statistics import fmean, variance
 
 from tunnelmark.analyse.intervals import LEVEL, MIN_BLOCKS, exact_share, t_quantile
@@ -67,7 +68,9 @@ def judge(claim: Claim, values: Values, level: float = LEVEL) -> Judged:
             despite = despite or held_down
         judged.append(found)
         outcomes.append(found.outcome)
-    tau = kendall([_sample(values, cell) for cell in claim.order], values) if claim.order else None
+    # A place that is too close to all others is in no statement, and may be that of an arm without a value.
+    known = claim.order and not _absent(values, claim.order)
+    tau = kendall([_sample(values, cell) for cell in claim.order], values) if known else None
     outcome = _together(outcomes)
     return Judged(claim, outcome, tuple(judged), tau=tau, despite=despite if outcome == "held" else "")
 
@@ -136,7 +139,7 @@ def _effect(statement: Statement, values: Values, level: float, refuting: float)
         inside = _inside(middle, middle, *bounds)
         return Effect(statement, back(middle), None, None, count, "held" if inside else "did not hold")
     if (count < MIN_BLOCKS and values.paired) or error == inf:
-        return Effect(statement, back(middle), None, None, count, "undecided", MIN_BLOCKS)
+        return Effect(statement, back(middle), None, None, count, "undecided")
     half, wide = (t_quantile(freedom, each) * error for each in (level, refuting))
     outcome: ClaimOutcome = "undecided"
     if _inside(middle - half, middle + half, *bounds):
@@ -230,13 +233,9 @@ def _blocks(middle: float, spread: float, least: float | None, most: float | Non
     distance = min(abs(middle - bound) for bound in (least, most) if bound is not None)
     if distance <= 0 or spread == inf:
         return None
-    for count in range(MIN_BLOCKS, MOST_BLOCKS + 1):
-        if t_quantile(count - 1, level) * spread / sqrt(count) < distance:
-            return count
-        if count > 50:  # Student's factor hardly changes any more
-            needed = ceil((t_quantile(inf, level) * spread / distance) ** 2)
-            return needed if needed <= MOST_BLOCKS else None
-    return None
+    counts = range(MIN_BLOCKS, MOST_BLOCKS + 1)  # the more blocks, the narrower the interval
+    place = bisect_left(counts, True, key=lambda count: t_quantile(count - 1, level) * spread / sqrt(count) < distance)
+    return counts[place] if place < len(counts) else None
 
 
 def _told_apart(statement: Apart, values: Values, level: float, refuting: float) -> ClaimOutcome:

@@ -120,6 +120,8 @@ class RunValues:
             return f"this run has no arm {arm}"
         if not quantity.of_arm and quantity.workload not in {use.name for use in plan.workloads}:
             return f"this run has no workload {quantity.workload}"
+        if quantity.statistic == run_statistics.SUITE and plan.design.part.workloads:
+            return "this run has only a part of the workloads, and the source counts the successes of all of them"
         if quantity.statistic in run_statistics.SHARES:
             rows, why = self._tried(cell)
             if why:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from tunnelmark.claims.model import Apart, Cell, Claim, ClaimsFile, Condition, Statement
+from tunnelmark.claims.run_statistics import SUITE
 from tunnelmark.plan.model import Study
 from tunnelmark.record.results import PlanInfo
 
@@ -36,6 +37,7 @@ def _cell(claims: ClaimsFile, study: Study | PlanInfo, cell: Cell) -> bool:
         and condition.topology in {"", *(topology.name for topology in study.topologies)}
         and not (quantity.full_only and not (study.full and _name(study) == claims.study))
         and (quantity.of_arm or quantity.workload in {use.name for use in study.workloads})
+        and not (quantity.statistic == SUITE and study.design.part.workloads)
         and _is_measured(study, claims.arms[cell.arm], condition, quantity.workload)
     )
 

@@ -42,7 +42,8 @@ until both directions had answered, as the mean over all the arm's trials of a b
 
 SECONDS: tuple[str, ...] = get_args(OfSeconds)
 SPREADS: tuple[str, ...] = get_args(OfRuns)
-SHARES = ("success", "suite-success")
+SUITE = "suite-success"
+SHARES = ("success", SUITE)
 OF_ARM: tuple[str, ...] = get_args(OfArm)
 """The statistics that are computed from all workloads of a condition together."""
 

@@ -28,11 +28,11 @@ def kendall(samples: Sequence[CellValues], values: Values) -> tuple[float, float
     if len(samples) < 3:
         return None
     blocks = sorted(set.intersection(*(set(sample.values) for sample in samples))) if values.paired else []
-    means = [fmean(sample.values.values()) for sample in samples]
-    tau = _tau(means)
     if values.single or len(blocks) < 3:
+        tau = _tau([fmean(sample.values.values()) for sample in samples])
         return tau, tau, tau
     table = np.array([[sample.values[block] for block in blocks] for sample in samples])
+    tau = _tau(list(table.mean(axis=1)))  # of the blocks that its interval is of
     draws = np.random.default_rng(_SEED).integers(len(blocks), size=(RESAMPLES, len(blocks)))
     taus = [_tau(list(table[:, draw].mean(axis=1))) for draw in draws]
     low, high = np.quantile(taus, (0.025, 0.975))

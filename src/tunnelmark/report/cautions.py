@@ -9,7 +9,7 @@ from tunnelmark.analyse.intervals import MIN_BLOCKS
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.analyse.remedy import mostly_void, reasons, remedies
 from tunnelmark.model.attempt import merged_messages
-from tunnelmark.report import far_off_direct, formatting, machine_facts, placed, stopped_runs, trial_lengths
+from tunnelmark.report import far_off_direct, formatting, machine_facts, placed, queries, stopped_runs, trial_lengths
 from tunnelmark.report.flame_graphs import recorded
 from tunnelmark.report.titles import heading
 from tunnelmark.units import Rate
@@ -94,14 +94,20 @@ def _laboratory(analysis: Analysis) -> list[str]:
 
 
 def _unlike_voids(analysis: Analysis) -> list[str]:
-    """Warn of arms that are void more or less often than others: only their better or worse trials may remain."""
-    return [
-        f"{rate.arm} was void {'more' if rate.void * rate.attempts_others > rate.void_others * rate.attempts else 'less'} often than "
-        f"the others ({rate.void} of {rate.attempts} attempts, {rate.void_others} of {rate.attempts_others}; Fisher's exact test, "
-        f"p {rate.q:.2g}), so its voids may not be chance: its numbers may lack its worse or its better trials."
-        for rate in analysis.void_rates
-        if rate.unlike
-    ]
+    """Warn of arms that are void more often than others, or else of those that are less often: only their better or worse
+    trials may remain.
+    """
+    rates, more = queries.unlike_voids(analysis)
+    if not rates:
+        return []
+    each = [f"{rate.arm} ({rate.void} of {rate.attempts} attempts)" for rate in rates]
+    one = len(rates) == 1
+    said = (
+        f"{formatting.listed(each)} {'was' if one else 'were'} void {'more' if more else 'less'} often than the others (Fisher's exact "
+        f"test, p at most {max(rate.q for rate in rates):.2g}), so that may not be chance: {'its' if one else 'their'} numbers may lack "
+        "worse or better trials."
+    )
+    return [said]
 
 
 def _two_answers(analysis: Analysis) -> list[str]:

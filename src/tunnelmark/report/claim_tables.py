@@ -155,6 +155,8 @@ def _found(claims: ClaimsFile, judged: Judged) -> str:
 
 def _needed(effects: Sequence[Effect]) -> str:
     """Say how many blocks would decide the undecided effects."""
+    if any(effect.blocks is None and effect.low is None for effect in effects):
+        return "too few values for an interval"
     if any(effect.blocks is None for effect in effects):
         return "too near a bound for blocks to decide"
     return f"about {max(effect.blocks or 0 for effect in effects)} blocks would decide"

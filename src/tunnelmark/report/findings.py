@@ -12,7 +12,7 @@ from tunnelmark.analyse.intervals import MIN_BLOCKS
 from tunnelmark.analyse.model import JUDGED, Analysis, Comparison, MetricCell, Scenario
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, trial_lengths
-from tunnelmark.report.queries import primary_metrics
+from tunnelmark.report.queries import primary_metrics, unlike_voids
 from tunnelmark.units import clock
 
 _DIFFER = {True: "differs", False: "differ"}
@@ -174,12 +174,13 @@ def _spared(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> list[s
     """
     if metric != primary_metrics(analysis, setting)[0]:
         return []
-    unlike = [rate.arm for rate in analysis.void_rates if rate.unlike]
-    said = (
-        [f"Trials of {formatting.listed(unlike)} are void more or less often than others', which may bias the numbers."]
-        if unlike
-        else []
-    )
+    unlike, more = unlike_voids(analysis)
+    said = []
+    if unlike:
+        arms = formatting.listed([rate.arm for rate in unlike])
+        said.append(
+            f"Trials of {arms} are void {'more' if more else 'less'} often than others', which may bias the numbers."
+        )
     for cell in analysis.cells_of(setting, _SHORTFALL):
         short = [value.value for value in cell.values if value.value > _SHORT]
         if short:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from tunnelmark.analyse.anchor_multiples import anchor_of
 from tunnelmark.analyse.attempts import usable
-from tunnelmark.analyse.model import Analysis, Comparison, MetricCell, RankRange, Scenario
+from tunnelmark.analyse.model import Analysis, Comparison, MetricCell, RankRange, Scenario, VoidRate
 from tunnelmark.plan.compose import TRAVERSAL
 from tunnelmark.plan.profiles import JOIN
 from tunnelmark.record.results import MetricInfo, WorkloadInfo
@@ -102,6 +102,17 @@ def place(analysis: Analysis, setting: Scenario, metric: MetricInfo, arm: str) -
 def twin_of(analysis: Analysis, arm: str) -> str | None:
     """Return the name of the arm that `arm` repeats for an A/A test; None if `arm` does not repeat another arm."""
     return next((info.same_as for info in analysis.results.plan.arms if info.name == arm), None)
+
+
+def unlike_voids(analysis: Analysis) -> tuple[tuple[VoidRate, ...], bool]:
+    """Return the arms that were void more often than the others, and True.
+
+    If there are none, return those that were void less often, and False: where one arm is void more often, the others
+    are void less often for that reason alone.
+    """
+    unlike = [rate for rate in analysis.void_rates if rate.unlike]
+    more = tuple(rate for rate in unlike if rate.void * rate.attempts_others > rate.void_others * rate.attempts)
+    return more or tuple(unlike), bool(more)
 
 
 def label(analysis: Analysis, arm: str) -> str:

@@ -109,6 +109,8 @@ async def examine(labs: Labs, topology: Topology, profile: Profile, load: StudyL
 
 
 def _slower(profile: Profile) -> tuple[Rate, ...]:
+    if any(direction.rate_trace is not None for direction in (profile.forward, profile.back)):
+        return ()  # it is recorded, and no other rate is that link
     if profile.rate is None:
         return _TRIED
     return tuple(Rate(profile.rate // by) for by in _SLOWER if profile.rate // by >= auto.LEAST)

@@ -194,7 +194,9 @@ def test_an_arm_that_is_void_more_often_than_the_others_is_named():
     rates = {rate.arm: rate for rate in judge(spoilt(["tinc"])).void_rates}
     assert rates["tinc"].unlike
     assert (rates["tinc"].void, rates["tinc"].attempts, rates["tinc"].void_others) == (5, 8, 0)
-    assert any("tinc was void more often than the others" in text for text in cautions(judge(spoilt(["tinc"]))))
-    assert "Trials of tinc are void more or less often than others'" in findings(judge(spoilt(["tinc"])))[0].text
+    said = [text for text in cautions(judge(spoilt(["tinc"]))) if "often than the others" in text]
+    assert len(said) == 1, "that the others were void less often says nothing more"
+    assert said[0].startswith("tinc (5 of 8 attempts) was void more often than the others")
+    assert "Trials of tinc are void more often than others'" in findings(judge(spoilt(["tinc"])))[0].text
     assert not any(rate.unlike for rate in judge(spoilt(ARMS)).void_rates)
     assert judge(results).void_rates == ()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 import pytest
 
-from tunnelmark.analyse.intervals import LEVEL, LEVEL_UNTIL_PRECISE
+from tunnelmark.analyse.intervals import LEVEL, LEVEL_UNTIL_PRECISE, t_quantile
+from tunnelmark.claims import judging
 from tunnelmark.claims.judging import judge
 from tunnelmark.claims.model import OVER_BLOCKS, Apart, Cell, CellValues, Claim, ClaimOutcome, Judged, Statement
 
@@ -70,7 +73,17 @@ def test_a_claim_that_is_undecided_says_how_many_blocks_would_decide_it() -> Non
 
 
 def test_two_blocks_are_too_few_for_a_verdict() -> None:
-    assert verdict(ratio(0.1, 0.9), [50, 50], [100, 100]).outcome == "undecided"
+    found = verdict(ratio(0.1, 0.9), [50, 50], [100, 100])
+    assert found.outcome == "undecided"
+    assert found.effects[0].blocks is None, "without an interval it is not known how many would do"
+
+
+@pytest.mark.parametrize("blocks", [10, 50, 60, 200])
+def test_more_blocks_are_needed_than_an_undecided_claim_has(blocks: int) -> None:
+    """As it was, a run of 60 blocks heard that 58 would decide: beyond 50 the factor was that of a normal distribution."""
+    half = t_quantile(blocks - 1, 0.05) / sqrt(blocks)
+    assert (judging._blocks(0.999 * half, 1.0, 0.0, None, level=0.05) or 0) > blocks
+    assert (judging._blocks(1.001 * half, 1.0, 0.0, None, level=0.05) or 0) <= blocks
 
 
 def test_what_blocks_share_cancels_where_they_are_paired() -> None:

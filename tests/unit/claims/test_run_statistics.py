@@ -19,6 +19,7 @@ from tunnelmark.claims.measured import RunValues
 from tunnelmark.claims.model import Cell, Claim, ClaimsFile, Judged, Statement
 from tunnelmark.claims.run_statistics import of_runs, whole_seconds
 from tunnelmark.errors import PlanError
+from tunnelmark.plan.design import CellPattern
 from tunnelmark.record.results import SampleRow
 from unit.builders import TCP, Study
 from unit.claims.test_judging_claims import Drawn
@@ -301,6 +302,15 @@ def test_a_failure_of_the_machine_says_nothing_of_an_arm(claims: ClaimsFile) -> 
 def test_all_trials_of_an_arm_count_for_what_it_passes(claims: ClaimsFile) -> None:
     assert verdict(claims, "passes", run(blocks=8, fails=(1, 2, 3, 4, 5))).outcome == "did not hold"
     assert verdict(claims, "passes", run(blocks=8)).outcome == "undecided"
+
+
+def test_a_part_of_the_workloads_says_nothing_of_all_that_an_arm_passes(claims: ClaimsFile) -> None:
+    """As it was, sixty pings showed that a VPN passes all of seven benchmarks."""
+    analysis = run(blocks=60)
+    part = CellPattern(workloads=("ping",))
+    plan = replace(analysis.results.plan, design=replace(analysis.results.plan.design, part=part))
+    found = verdict(claims, "passes", replace(analysis, results=replace(analysis.results, plan=plan)))
+    assert (found.outcome, "only a part of the workloads" in found.reason) == ("not testable", True)
 
 
 def test_first_packets_are_those_of_all_deployments(claims: ClaimsFile) -> None:

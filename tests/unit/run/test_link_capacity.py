@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,9 @@ from tunnelmark import registry
 from tunnelmark.doctor.capacity import CapacityLook, Lateness
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_profile, load_topology, parse_study
+from tunnelmark.plan.impairments import Trace
 from tunnelmark.plan.model import Study
+from tunnelmark.run import link_capacity
 from tunnelmark.run.link_capacity import Fitness, StudyLoad, examine, load_of, seen
 
 HEAD = """
@@ -57,6 +60,14 @@ def test_a_share_of_the_rate_is_that_of_the_link_that_is_tried():
     asked = parse_study(text, "mine.toml", Files.standard(), registry.catalogue())
     assert load_of(asked, registry.workloads(), asked.profiles[1]) == StudyLoad(False, 29_531_900.0)
     assert load_of(asked, registry.workloads(), asked.profiles[0]).offered > 290e6
+
+
+def test_no_lower_rate_is_tried_for_a_link_whose_rate_was_recorded():
+    """As it was, the emulator refused a link of two rates, and the run ended before its first trial."""
+    lan = load_profile("lan", Files.standard())
+    recorded = replace(lan.forward, rate=None, rate_trace=Trace((1, 2, 3)))
+    assert link_capacity._slower(replace(lan, forward=recorded)) == ()
+    assert link_capacity._slower(load_profile("unshaped", Files.standard())) != ()
 
 
 def test_a_link_that_is_not_filled_says_by_how_much():
