@@ -10,8 +10,8 @@ import pytest
 from tunnelmark import registry
 from tunnelmark.doctor.capacity import CapacityLook, Lateness
 from tunnelmark.plan.files import Files
-from tunnelmark.plan.load import load_profile, load_topology, parse_study
 from tunnelmark.plan.impairments import Trace
+from tunnelmark.plan.load import load_profile, load_topology, parse_study
 from tunnelmark.plan.model import Study
 from tunnelmark.run import link_capacity
 from tunnelmark.run.link_capacity import Fitness, StudyLoad, examine, load_of, seen
