@@ -240,8 +240,8 @@ class Effect:
     `estimate`, `low`, `high`: a ratio, or in the source's unit; `low` and `high` are None if there is no interval.
     `count`: the number of blocks, or of machines if the interval is over machines (if runs are not paired: the smallest
     number of runs of a cell). `blocks`: how large `count` must be in all to decide whether the statement holds, if
-    estimate and spread stay the same; None if this is decided, if it takes more than `judging.MOST_BLOCKS`, or if there
-    is no interval.
+    estimate and spread stay the same; None if this is decided, if it takes more than `judging.MOST_BLOCKS`, or if an
+    interval is missing.
     """
 
     statement: Statement

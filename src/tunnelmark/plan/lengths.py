@@ -133,10 +133,22 @@ def too_short(use: WorkloadUse, path: Sequence[Profile], kind: type[BaseModel]) 
     if transfers and warmup < asked.warmup:
         until = "slow start and the losses after it, which take" if asked.apart else "slow start, which takes"
         said.append(f"a warm-up of {Duration(warmup)} is within {until} {Duration(round(asked.warmup, 3))}")
-    if asked.period > duration:
-        share = min((duration + _longest(path)) / asked.period, 1)
-        said.append(f"its cut every {Duration(asked.period)} is met in {100 * share:.0f} % of the blocks")
+    drawn = [cut for link in path for cut in _cuts(link) if cut.start is None and cut.every is not None]
+    rarest = min(drawn, key=lambda cut: _met(cut, warmup, duration), default=None)
+    if rarest is not None and rarest.every is not None and rarest.every > duration - warmup:
+        share = 100 * _met(rarest, warmup, duration)
+        said.append(f"its cut every {Duration(rarest.every)} is met in {share:.0f} % of the blocks")
     return "; ".join(said)
+
+
+def _met(cut: Blackout, begin: float, end: float) -> float:
+    """Return the share of the blocks (0 to 1) whose trials meet a cut from `begin` to `end` (seconds), which is measured."""
+    if cut.start is not None:
+        over = cut.start + cut.length
+        sooner = math.ceil((begin - over) / cut.every) * cut.every if cut.every is not None and over < begin else 0.0
+        return float(cut.start + sooner < end and over + sooner > begin)
+    assert cut.every is not None
+    return min((end - begin + cut.length) / cut.every, 1.0)
 
 
 def _measured(window: float, trip: float, apart: float) -> list[str]:
@@ -149,15 +161,11 @@ def _measured(window: float, trip: float, apart: float) -> list[str]:
     return said
 
 
-def _longest(path: Sequence[Profile]) -> float:
-    return max((float(each.length) for link in path for each in _cuts(link)), default=0.0)
-
-
 def meet_cuts(uses: Iterable[WorkloadUse], profiles: Sequence[Profile], blocks: int, problems: Problems) -> None:
     """Note in `problems` each duration that is too short to meet a link's cuts; PlanError if any problem is noted.
 
-    A trial without a cut would measure another link than the profile's. A cut with a stated start must begin before the
-    trial ends. If the start is drawn for each block, at least one of all blocks must meet a cut on average.
+    A trial without a cut would measure another link than the profile's, and what happens in the warm-up is not measured.
+    A cut with a stated start must be over no sooner than the warm-up, and begin before the trial ends. If the start is drawn for each block, at least one of all blocks must meet a cut on average.
     """
     for place, use in enumerate(uses):
         for profile in profiles:
@@ -165,13 +173,12 @@ def meet_cuts(uses: Iterable[WorkloadUse], profiles: Sequence[Profile], blocks: 
             if "duration" not in options:
                 continue
             duration = float(Duration.parse(options["duration"]))
+            own = use.lengths["warmup"].default if "warmup" in use.lengths else 0.0
+            warmup = float(Duration.parse(options["warmup"])) if "warmup" in options else own
             for cut in _cuts(profile):
-                if cut.start is not None:
-                    met, needs = float(cut.start < duration), float(cut.start + cut.length)
-                else:
-                    assert cut.every is not None
-                    met, needs = min((duration + cut.length) / cut.every, 1) * blocks, float(cut.every) / blocks
-                if met < 1:
+                once = cut.start is not None
+                needs = cut.start + cut.length if cut.start is not None else warmup + (cut.every or 0) / blocks
+                if _met(cut, warmup, duration) * (1 if once else blocks) < 1:
                     problems.add(
                         ("workload", place, "options", "duration"),
                         f"{Duration(duration)} will not meet the cut of {cut.length} that the profile {profile.name!r} has"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tunnelmark import registry
@@ -164,6 +166,27 @@ def test_a_trial_that_will_not_meet_a_cut_is_refused_with_what_would_be_right():
     lengths.meet_cuts([use("ping", duration="2 s")], [link(0.04, blackouts=(CUT,))], 8, Problems("s.toml"))
     words = lengths.too_short(use("ping", duration="2 s"), [link(0.04, blackouts=(CUT,))], PingOptions)
     assert words == "its cut every 15 s is met in 14 % of the blocks"
+
+
+def test_a_cut_in_the_warm_up_is_not_met():
+    """As it was, half of a trial counted that was not measured."""
+    short = use(duration="2 s", warmup="1 s")
+    words = lengths.too_short(short, [link(0.04, blackouts=(CUT,))], TcpOptions)
+    assert "its cut every 15 s is met in 7 % of the blocks" in words
+    with pytest.raises(PlanError, match="2 s will not meet the cut"):
+        lengths.meet_cuts([short], [link(0.04, blackouts=(CUT,))], 8, Problems("s.toml"))
+    lengths.meet_cuts([short], [link(0.04, blackouts=(CUT,))], 15, Problems("s.toml"))
+    early = Blackout(Duration(0.5), Duration(0.06), None)
+    with pytest.raises(PlanError, match="2 s will not meet the cut"):
+        lengths.meet_cuts([short], [link(0.04, blackouts=(early,))], 8, Problems("s.toml"))
+    lengths.meet_cuts([short], [link(0.04, blackouts=(replace(early, start=Duration(1)),))], 8, Problems("s.toml"))
+
+
+def test_a_cut_that_begins_at_a_stated_time_is_met_in_every_block_or_in_none():
+    known = Blackout(Duration(7), Duration(0.06), Duration(15))
+    assert "is met in" not in lengths.too_short(
+        use("ping", duration="8 s"), [link(0.04, blackouts=(known,))], PingOptions
+    )
 
 
 def test_only_marked_options_follow_the_link():
