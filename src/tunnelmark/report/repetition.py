@@ -160,13 +160,15 @@ def _versions(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str
     claims, known = verdicts.claims, {arm.name: arm for arm in analysis.results.plan.arms}
     named: dict[tuple[str, str], list[str]] = {}
     others: dict[str, None] = {}
+    nothing = {each.arm for each in analysis.arms if not each.success.count}
     for arm, mine in claims.arms.items():
         if (ran := known.get(mine)) is None or ran.vpn == "direct":
             continue
         here = _ran(ran.vpn, arm_programs.recorded(analysis.results.environment, ran))
+        here = "no result" if mine in nothing else here
         if arm in claims.there.versions:
             named.setdefault((claims.there.versions[arm], here), []).append(arm)
-        else:
+        elif mine not in nothing:
             others[here] = None
     for (there, here), arms in named.items():
         yield formatting.listed(arms), there, here

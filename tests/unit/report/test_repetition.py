@@ -117,6 +117,23 @@ def test_a_run_that_was_stopped_says_how_much_of_it_there_is():
     assert found["repeats"][1] == f"1 of 3 blocks, each with one trial of each in a new order; {len(half) - 1} of {3 * len(half)} trials have a result"  # fmt: skip
 
 
+def test_blocks_that_were_added_for_void_trials_are_counted_apart():
+    results = usual().results
+    first = next(row for row in results.trials if row.block == 3)
+    void = replace(first, outcome="void", samples=())
+    added = replace(first, block=4, trial=first.trial + "-of-4")
+    found = rows(judge(replace(results, trials=(*(row for row in results.trials if row is not first), void, added))))
+    many = len({row.trial for row in results.trials}) + 1
+    assert found["repeats"][1] == (
+        f"3 blocks and 1 added for void trials, each with one trial of each in a new order; {many - 1} of {many} trials have a result"
+    )
+
+
+def test_a_vpn_without_any_result_has_no_version_here():
+    ran = rows(run("cascade", fails=frozenset({"openvpn", "openvpn-series"})))
+    assert [here for _, here in ran.values() if here == "no result"]
+
+
 def test_what_was_not_run_is_named():
     assert rows(usual())["not run"][1] == "OpenVPN, AES-256-CBC without AES-NI"
     found = rows(run(fails=frozenset({"openvpn-series"})))
