@@ -79,7 +79,9 @@ def power_(study: str, earlier: Path | None, sd: str | None, json_: bool) -> Non
         source = f"by the blocks of {earlier}"
         took = stopping.block_seconds(found.results)
         splits = block_power.splits(found, took)
-        if len(found.results.plan.trials) == found.results.plan.blocks * len(order(replace(loaded, blocks=1)).trials):
+        ran = found.results.plan
+        as_long = (ran.smoke, ran.full) == (loaded.smoke, loaded.full)
+        if as_long and len(ran.trials) == ran.blocks * len(order(replace(loaded, blocks=1)).trials):
             block_seconds = took  # the same trials: their real durations are better than the planned ones
     rows = [block_power.seen(each, together) for each in spreads]
     if json_:

@@ -175,12 +175,16 @@ class TimeLeft:
         self._planned = self._outside = self._begun = self._since = 0.0
         self._waiting = self._ran = 0
         self._besides = BETWEEN
+        self._waits = False
         self.took = 0.0
         """How many seconds the last trial took from its begin to its end."""
 
     def take(self, event: ProgressEvent) -> None:
         """Update the estimate with an event."""
         now = self._clock()
+        if self._waits and isinstance(event, TrialEvent):  # nothing else says that a wait is over
+            self._since = now
+        self._waits = isinstance(event, WaitEvent) or (self._waits and not isinstance(event, TrialEvent))
         match event:
             case PlanEvent():
                 self._planned, self._waiting = event.seconds, event.trials - event.done
