@@ -83,9 +83,8 @@ def look(root: Path = Path("/"), *, guest: bool = False) -> Fingerprint:
     live = root == Path("/")
     sys = root / "sys/devices/system"
     blocks = [_fields(block) for block in _read(root / "proc/cpuinfo").split("\n\n")]
-    blocks = [
-        block for block in blocks if any(name.startswith("processor") for name in block)
-    ]  # the last may be a board
+    # The last block may be about the board.
+    blocks = [block for block in blocks if any(name.startswith("processor") for name in block)]
     cpu = _cpu(blocks[0] if blocks else {}, sys / "cpu/cpu0", with_mhz=not guest)
     config = _config(root)
     machine_id = "" if guest else _read(root / "etc/machine-id").strip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tunnelmark.plan.model import Profile
@@ -16,6 +16,14 @@ not the profile's.
 
 LATE_SHARE = 0.05
 """The same limit as a share of the direction's delay; the larger of the two applies."""
+
+
+def directions_to(reports: Iterable[Mapping[str, Any]], target: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the directions of emulators' reports that lead to a node.
+
+    A direction is known by its target: where all nodes of a link but one send in it, its name is `all to c`.
+    """
+    return (each for report in reports for each in report["directions"] if each["name"].endswith(f" to {target}"))
 
 
 def bound(profile: Profile) -> float:

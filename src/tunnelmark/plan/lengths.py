@@ -8,7 +8,7 @@ if a study does not state it. A stated duration is kept, and reported if it is t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -120,13 +120,7 @@ def too_short(use: WorkloadUse, path: Sequence[Profile], kind: type[BaseModel]) 
     transfers = marks["duration"].of == "transfer"
     options = {**use.options, **over(use, path)}
     asked, duration = needed(path), float(Duration.parse(options["duration"]))
-    warmup = (
-        float(Duration.parse(options["warmup"]))
-        if "warmup" in options
-        else marks["warmup"].default
-        if transfers
-        else 0.0
-    )
+    warmup = _warmup(options, marks)
     said = []
     if transfers and duration - warmup < asked.window - 1e-9:
         said += _measured(duration - warmup, round_trip(path), asked.apart)
@@ -139,6 +133,13 @@ def too_short(use: WorkloadUse, path: Sequence[Profile], kind: type[BaseModel]) 
         share = 100 * _met(rarest, warmup, duration)
         said.append(f"its cut every {Duration(rarest.every)} is met in {share:.0f} % of the blocks")
     return "; ".join(said)
+
+
+def _warmup(options: Mapping[str, Any], marks: Mapping[str, OfPath]) -> float:
+    """Return the seconds of warm-up that the options state, or the default of the workload's mark, or 0."""
+    if "warmup" in options:
+        return float(Duration.parse(options["warmup"]))
+    return marks["warmup"].default if "warmup" in marks else 0.0
 
 
 def _met(cut: Blackout, begin: float, end: float) -> float:
@@ -165,7 +166,8 @@ def meet_cuts(uses: Iterable[WorkloadUse], profiles: Sequence[Profile], blocks: 
     """Note in `problems` each duration that is too short to meet a link's cuts; PlanError if any problem is noted.
 
     A trial without a cut would measure another link than the profile's, and what happens in the warm-up is not measured.
-    A cut with a stated start must be over no sooner than the warm-up, and begin before the trial ends. If the start is drawn for each block, at least one of all blocks must meet a cut on average.
+    A cut with a stated start must be over no sooner than the warm-up, and begin before the trial ends. If the start is
+    drawn for each block, at least one of all blocks must meet a cut on average.
     """
     for place, use in enumerate(uses):
         for profile in profiles:
@@ -173,12 +175,11 @@ def meet_cuts(uses: Iterable[WorkloadUse], profiles: Sequence[Profile], blocks: 
             if "duration" not in options:
                 continue
             duration = float(Duration.parse(options["duration"]))
-            own = use.lengths["warmup"].default if "warmup" in use.lengths else 0.0
-            warmup = float(Duration.parse(options["warmup"])) if "warmup" in options else own
+            warmup = _warmup(options, use.lengths)
             for cut in _cuts(profile):
-                once = cut.start is not None
-                needs = cut.start + cut.length if cut.start is not None else warmup + (cut.every or 0) / blocks
-                if _met(cut, warmup, duration) * (1 if once else blocks) < 1:
+                # A drawn start is another one in each block; a stated one is met in all blocks or in none.
+                needs = warmup + (cut.every or 0) / blocks if cut.start is None else cut.start + cut.length
+                if _met(cut, warmup, duration) * blocks < 1:
                     problems.add(
                         ("workload", place, "options", "duration"),
                         f"{Duration(duration)} will not meet the cut of {cut.length} that the profile {profile.name!r} has"

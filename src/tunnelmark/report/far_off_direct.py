@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import log
+from math import inf, log
 
-from tunnelmark.analyse.model import Analysis, BlockValue, MetricCell, Scenario
+from tunnelmark.analyse.model import Analysis, Comparison, Scenario
 from tunnelmark.analyse.robust import far_blocks
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, queries, titles
@@ -30,9 +29,8 @@ def _sentence(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
         return ""
     direct = analysis.cell(analysis.reference, setting, metric.name)
     values = [one for one in direct.values if one.value > 0]
-    compared = [
-        _far_ratios(cell, values) for cell in queries.own_cells(analysis, setting, metric) if cell.against_direct
-    ]
+    own = queries.own_cells(analysis, setting, metric)
+    compared = [_far_ratios(cell.against_direct) for cell in own if cell.against_direct]
     far = [
         values[index]
         for index in far_blocks([log(one.value) for one in values])
@@ -57,12 +55,11 @@ def _sentence(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
     )
 
 
-def _far_ratios(cell: MetricCell, direct: Sequence[BlockValue]) -> set[int]:
-    """Return the blocks in which an arm's ratio to direct lies far off."""
-    values = {one.block: one.value for one in cell.values if one.value > 0}
-    both = [one for one in direct if one.block in values]
-    found = far_blocks([log(values[one.block] / one.value) for one in both])
-    return {both[index].block for index in found}
+def _far_ratios(pair: Comparison) -> set[int]:
+    """Return the blocks in which an arm's ratio to direct lies far off; a zero has no ratio."""
+    ratios = {block: log(ratio) for block, ratio in zip(pair.blocks, pair.effects, strict=True) if 0 < ratio < inf}
+    blocks = list(ratios)
+    return {blocks[index] for index in far_blocks(list(ratios.values()))}
 
 
 def _twins(analysis: Analysis, setting: Scenario, metric: MetricInfo, block: int, scale: formatting.Scale) -> str:

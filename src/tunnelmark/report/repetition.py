@@ -160,12 +160,12 @@ def _versions(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str
     claims, known = verdicts.claims, {arm.name: arm for arm in analysis.results.plan.arms}
     named: dict[tuple[str, str], list[str]] = {}
     others: dict[str, None] = {}
-    nothing = {each.arm for each in analysis.arms if not each.success.count}
+    nothing = _silent(analysis)
     for arm, mine in claims.arms.items():
         if (ran := known.get(mine)) is None or ran.vpn == "direct":
             continue
-        here = _ran(ran.vpn, arm_programs.recorded(analysis.results.environment, ran))
-        here = "no result" if mine in nothing else here
+        record = arm_programs.recorded(analysis.results.environment, ran)
+        here = "no result" if mine in nothing else _ran(ran.vpn, record)
         if arm in claims.there.versions:
             named.setdefault((claims.there.versions[arm], here), []).append(arm)
         elif mine not in nothing:
@@ -175,6 +175,11 @@ def _versions(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str
     stated = {here for _, here in named}
     if left := [each for each in others if each not in stated]:
         yield "other VPNs" if named else "VPNs", NOT_STATED, formatting.listed(left)
+
+
+def _silent(analysis: Analysis) -> list[str]:
+    """Return the arms of the plan without any result."""
+    return [each.arm for each in analysis.arms if not each.success.count]
 
 
 def _ran(driver: str, vpn: Mapping[str, Any]) -> str:
@@ -251,7 +256,6 @@ def _missing(analysis: Analysis, verdicts: Verdicts) -> str:
             said.append(
                 f"what repeats further parts of it is {studies} of {'its' if len(claims.also) == 1 else 'their'} own: {formatting.listed(claims.also)}"
             )
-    silent = [each.arm for each in analysis.arms if not each.success.count]
-    if silent:
+    if silent := _silent(analysis):
         said.append(f"{formatting.listed(silent)} (in the plan, but without a result)")
     return "; ".join(said)

@@ -23,7 +23,7 @@ from tunnelmark.errors import LabError
 from tunnelmark.lab import probe_sender
 from tunnelmark.lab.labs import Lab, Labs
 from tunnelmark.lab.node import Process
-from tunnelmark.model import probe_plan
+from tunnelmark.model import emulator_health, probe_plan
 from tunnelmark.model.clock_offsets import ClockCourse, rounded_up
 from tunnelmark.model.observation import RECORDS, Flow, Observation
 from tunnelmark.model.probe_plan import HEADERS, PORT, PROBES, TRAIN, Pace, Train
@@ -147,8 +147,7 @@ class _Look:
 
     def packets(self, target: str) -> int:
         """Return how many packets to a node the first link's emulator has taken in."""
-        ways = self.reports[0]["directions"]
-        return sum(int(way["packets"]) for way in ways if way["name"].endswith(f" to {target}"))
+        return sum(int(way["packets"]) for way in emulator_health.directions_to(self.reports[:1], target))
 
 
 async def _look(lab: Lab) -> _Look:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tunnelmark.analyse.link.statistics import PROPERTIES, ProbeRow
+from tunnelmark.model import emulator_health
 from tunnelmark.record.link_check import LinkLine
 
 MOST_LATE = 0.05
@@ -93,9 +94,7 @@ def told_apart(line: LinkLine, reports: Sequence[Mapping[str, Any]]) -> LinkLine
 
 def _late(way: str, reports: Sequence[Mapping[str, Any]]) -> Mapping[str, float] | None:
     """Return the lateness (us) from the first report that has packets of the direction `way`; None if none has any."""
-    # Where all nodes of a link but one send in a direction, the emulator names only its target: `all to c`.
-    target = way.partition(">")[2]
-    ways = (each for report in reports for each in report["directions"] if each["name"].endswith(f" to {target}"))
+    ways = emulator_health.directions_to(reports, way.partition(">")[2])
     return next((each["lateness_us"] for each in ways if each["lateness_us"]["count"]), None)
 
 

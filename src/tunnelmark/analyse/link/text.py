@@ -112,8 +112,9 @@ def untested(checks: Iterable[LinkCheck], counted: Iterable[tuple[str, str, Link
 
     A part is in the text if some look or count could not test it and no other look or count has shown it; the text has
     the last reason for each such part. `counted`: what `counts.parts` yields: the names of profile and topology, and
-    the judged part; it can be untested only in a direction that was looked at, if its link was. Looks of earlier versions have lines and no parts: each line that is judged, or for which the
-    profile states something, counts as a part.
+    the judged part; it can be untested only in a direction that was looked at, if its link was. Looks of earlier
+    versions have lines and no parts: each line that is judged, or for which the profile states something, counts as a
+    part.
     """
     tested: set[PartOfLink] = set()
     reasons: dict[PartOfLink, tuple[str, str]] = {}

@@ -127,7 +127,7 @@ def _stood_still(flow: Flow, reports: Sequence[Mapping[str, Any]], seconds: floa
 
 def _late(flow: Flow, reports: Sequence[Mapping[str, Any]], which: str) -> float:
     """Return how late packets to the flow's target left the emulator, in microseconds: `which` is "p99" or "max"."""
-    ways = (way for report in reports for way in report["directions"] if way["name"].endswith(f" to {flow.target}"))
+    ways = emulator_health.directions_to(reports, flow.target)
     return max((float(way["lateness_us"][which]) for way in ways), default=0.0)
 
 

@@ -45,18 +45,15 @@ class LinkDrops:
             for way in report["directions"]:
                 sender, _, receiver = way["name"].partition(" to ")
                 dropped = way["dropped"]
-                to_end = self._ends.get(receiver) if sender == ALL else None
-                for end in (_OTHER[to_end],) if to_end is not None else self._from(sender, receiver):
+                for end in self._from(sender, receiver):
                     queued = dropped.get("queue", 0) + dropped.get("codel", 0)
                     _add(found, end, queued, dropped.get("loss", 0) + dropped.get("blackout", 0))
         return found
 
     def _senders(self, ports: Mapping[str, object], receiver: str) -> Sequence[str]:
-        """Return the ends whose packets the middle node sends to `receiver`; if that is an end, it is the other end."""
-        if (own := self._ends.get(receiver)) is not None:
-            return (_OTHER[own],)
+        """Return the ends whose packets the middle node sends to `receiver`."""
         others = [node for node in ports if node != receiver]
-        return self._from(others[0], receiver) if len(others) == 1 else ()
+        return self._from(ALL if receiver in self._ends or len(others) != 1 else others[0], receiver)
 
     def _sent_by(self, ports: Mapping[str, object], sender: str) -> Sequence[str]:
         """Return the ends whose packets `sender` sends onto a link; `ports` has the link's nodes."""
@@ -64,6 +61,9 @@ class LinkDrops:
         return self._from(sender, others[0]) if len(others) == 1 or sender in self._ends else ()
 
     def _from(self, sender: str, receiver: str) -> Sequence[str]:
+        """Return the ends whose packets go from `sender` to `receiver`; from ALL to an end go those of the other end."""
+        if sender == ALL:
+            return (_OTHER[self._ends[receiver]],) if receiver in self._ends else ()
         own = self._ends.get(sender)
         return (own,) if own is not None else self._further_ways.get((sender, receiver), ())
 

@@ -86,7 +86,7 @@ class _Work:
 class _Limits:
     def __init__(self, context: CollectorContext) -> None:
         self._context = context
-        self._tcp_of = Connections()
+        self._ss = Connections()
         links = context.links
         self._links = None if links is None else LinkDrops(links, context.ends, context.further_ways)
         self._daemons = context.daemons  # now, while nothing else runs on the nodes
@@ -130,7 +130,7 @@ class _Limits:
                 if f"{way}_size_{end}" in found:
                     found[f"{way}_size_{end}"] /= max(found[f"{way}_{end}"], 1.0)
             found |= self._tcp(end, spans[0][0].time)
-        return Collected(limits={name: round(value, 6) for name, value in sorted(found.items())}, cpu=self._tcp_of.cpu)
+        return Collected(limits={name: round(value, 6) for name, value in sorted(found.items())}, cpu=self._ss.cpu)
 
     def _spans(self) -> list[tuple[_Look, _Look]]:
         """Return the pairs of successive looks from the first to the last pair with traffic.
@@ -227,7 +227,7 @@ class _Limits:
         )
 
     async def _connections(self, node: str) -> dict[tuple[str, str], _proc.Stream]:
-        text = await self._tcp_of.of(self._context.nodes[node].agent)
+        text = await self._ss.of(self._context.nodes[node].agent)
         return _proc.streams(text, [self._context.nodes[node].address])
 
     def _work(self) -> _Work:

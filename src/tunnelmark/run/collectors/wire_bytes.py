@@ -191,12 +191,8 @@ def totals(passed: Mapping[str, _counts.TrafficCounts], counted: Iterable[SizeCo
 def overhead(seen: Collected) -> Collected:
     """Return the bytes outside per byte inside, and the packets outside per packet inside, of both ends together."""
     sums = seen.sums
-    reasons = {
-        _counts.CREATED_AGAIN: sums[UNKNOWN] > 0,
-        NOT_COUNTED: sums.get(UNCOUNTED, 0.0) > 0,
-        TOO_LITTLE: sums["rate"] < FEW,
-    }
-    if reason := next((reason for reason, holds in reasons.items() if holds), ""):
+    reason = _counts.CREATED_AGAIN if sums[UNKNOWN] else NOT_COUNTED if sums.get(UNCOUNTED) else ""
+    if reason := reason or (TOO_LITTLE if sums["rate"] < FEW else ""):
         return Collected(notes=dict.fromkeys(("wire_bytes_per_byte", "wire_packets_per_packet"), reason))
     return Collected(
         (
