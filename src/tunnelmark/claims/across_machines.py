@@ -109,6 +109,7 @@ class _OverMachines:
 
     paired = True
     single = False
+    measured_here = True
 
     def __init__(self, claims: ClaimsFile, analyses: Mapping[str, Analysis]) -> None:
         self._values = {machine: RunValues(claims, each) for machine, each in analyses.items()}

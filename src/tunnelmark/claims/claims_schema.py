@@ -165,6 +165,16 @@ class ClaimTable(TomlTable):
     contradicted: str = Field(default="", description="what the source's own figures say against it")
 
 
+class ConclusionTable(TomlTable):
+    """A table `[[conclusion]]`: a conclusion of the source, with the claims that it rests on."""
+
+    says: TextLine = Field(description="a sentence of our own, such as 'WireGuard is the fastest VPN.'")
+    place: TextLine = Field(description="where the source says it, such as 'sec Conclusion'")
+    claims: list[str] = Field(
+        min_length=1, description="a list of ids of claims; 'tcp-share' is also 'tcp-share.wireguard' and the like"
+    )
+
+
 class ClaimsTable(TomlTable):
     """The whole file of claims."""
 
@@ -179,3 +189,4 @@ class ClaimsTable(TomlTable):
     condition: dict[str, ConditionTable] = Field(description="tables [condition.NAME]")
     table: list[ValuesTable] = Field(default=[], description="tables [[table]] with the printed values")
     claim: list[ClaimTable] = Field(description="tables [[claim]]")
+    conclusion: list[ConclusionTable] = Field(default=[], description="tables [[conclusion]]")

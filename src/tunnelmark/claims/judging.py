@@ -42,7 +42,7 @@ def judge(claim: Claim, values: Values, level: float = LEVEL) -> Judged:
 
     `level`: the nominal chance of error of the intervals, from 0 to 1 (`intervals.level_of`).
     """
-    if claim.untestable:
+    if claim.untestable and (values.measured_here or not claim.statements):
         return Judged(claim, "not testable", reason=claim.untestable)
     if claim.feature is not None:
         if values.single:

@@ -21,6 +21,7 @@ class RunValues:
 
     paired = True
     single = False
+    measured_here = True
     units = OVER_BLOCKS
 
     def __init__(self, claims: ClaimsFile, analysis: Analysis) -> None:

@@ -151,7 +151,8 @@ class Claim:
 
     `place`: where the source makes it. `says`: the claim in a sentence of our own.
     `order`: the cells of a claimed order, the largest value first; agreement with it is also given as Kendall's tau.
-    `untestable`: why no run of this laboratory can test the claim, or "". `contradicted`: what the source's own figures
+    `untestable`: why no run of this laboratory can test the claim, or ""; if it has statements, values of the source
+    itself can. `contradicted`: what the source's own figures
     say against the claim, or "".
     """
 
@@ -166,12 +167,30 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
+class Conclusion:
+    """A conclusion that the source draws, in a sentence of our own, and the claims that it rests on.
+
+    `place`: where the source draws it. `rests_on`: ids of claims; an id also names the claims of one form that follow
+    it after a dot, such as one for each arm.
+    """
+
+    says: str
+    place: str
+    rests_on: tuple[str, ...]
+
+    def has(self, claim: Claim) -> bool:
+        """Return whether the conclusion rests on this claim."""
+        return any(claim.id == each or claim.id.startswith(f"{each}.") for each in self.rests_on)
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimsFile:
     """The claims of one published source, with its printed values.
 
     `study`: the study that repeats the source. `also`: studies that repeat parts of it. `there`: how the source
     measured. `differences`: what these studies do otherwise than the source, if no run's record shows that. `arms`:
     from the source's name of each arm to the studies' name. `absent`: why an arm is in none of the studies.
+    `conclusions`: what the source makes of its claims, in its order.
     """
 
     name: str
@@ -186,6 +205,7 @@ class ClaimsFile:
     conditions: Mapping[str, Condition]
     printed: Mapping[Cell, Printed]
     claims: tuple[Claim, ...]
+    conclusions: tuple[Conclusion, ...] = ()
 
     @property
     def title(self) -> str:
@@ -213,12 +233,14 @@ class Values(Protocol):
     """The interface of all sources of values: a run, several machines, the printed values, or raw data.
 
     `paired`: values of one block belong together. `single`: claims are judged by the values as they are, without
-    intervals. `units`: which machine each block ran on (from the block to the machine's index), if intervals are over
+    intervals. `measured_here`: whether a run of this laboratory gave the values, and not the source itself or whoever
+    repeated it by hand. `units`: which machine each block ran on (from the block to the machine's index), if intervals are over
     machines; {} if they are over blocks.
     """
 
     paired: bool
     single: bool
+    measured_here: bool
     units: Mapping[int, int]
 
     def of(self, cell: Cell) -> CellValues | None:

@@ -16,6 +16,7 @@ class PrintedValues:
 
     paired = True
     single = True
+    measured_here = False
     units = OVER_BLOCKS
 
     def __init__(self, values: Mapping[Cell, float]) -> None:

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from tunnelmark.claims import statements
 from tunnelmark.claims.claim_names import ClaimNames
-from tunnelmark.claims.claims_schema import ClaimsTable, ClaimTable, DifferenceTable, SourceTable
+from tunnelmark.claims.claims_schema import ClaimsTable, ClaimTable, ConclusionTable, DifferenceTable, SourceTable
 from tunnelmark.claims.model import (
     Apart,
     Cell,
     Claim,
     ClaimsFile,
+    Conclusion,
     Condition,
     Feature,
     Printed,
@@ -24,7 +25,7 @@ from tunnelmark.claims.model import (
     Statement,
 )
 from tunnelmark.claims.originals import Publication, Setup, SourceDifference
-from tunnelmark.errors import UnknownName
+from tunnelmark.errors import UnknownName, nearest
 from tunnelmark.plan.files import PACKAGED, read_text
 from tunnelmark.plan.problems import Location, Problems, parse, unique
 
@@ -80,6 +81,9 @@ def read(file: Path) -> ClaimsFile:
     unique((claim.id for claim in claims), ("claim",), problems)
     names.check("arm", table.there.versions, ("there", "versions"))
     differences = tuple(_difference(each, names, ("difference", place)) for place, each in enumerate(table.difference))
+    conclusions = tuple(
+        _conclusion(each, claims, problems, ("conclusion", place)) for place, each in enumerate(table.conclusion)
+    )
     problems.raise_if_any()
     source = table.source
     return ClaimsFile(
@@ -95,7 +99,18 @@ def read(file: Path) -> ClaimsFile:
         conditions=conditions,
         printed=printed,
         claims=tuple(claims),
+        conclusions=conclusions,
     )
+
+
+def _conclusion(table: ConclusionTable, claims: list[Claim], problems: Problems, key: Location) -> Conclusion:
+    """Return the conclusion; what it rests on without there being such a claim is added to the problems."""
+    for name in table.claims:
+        if not any(Conclusion("", "", (name,)).has(claim) for claim in claims):
+            problems.add(
+                (*key, "claims"), f"there is not a claim {name!r}", nearest(name, [each.id for each in claims])
+            )
+    return Conclusion(table.says, table.place, tuple(table.claims))
 
 
 def _difference(table: DifferenceTable, names: ClaimNames, key: Location) -> SourceDifference:

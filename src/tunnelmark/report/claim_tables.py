@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tunnelmark.claims.model import OUTCOMES, ClaimOutcome, ClaimsFile, Effect, Judged, Statement
+from tunnelmark.claims.reach import cells_of
 from tunnelmark.report import claim_figures
 
 SIGNS: dict[ClaimOutcome, str] = {"held": "✓", "did not hold": "✗", "undecided": "?", "not testable": "–"}
@@ -81,6 +82,41 @@ def _came_out(judged: Sequence[Judged]) -> str:
     return ", ".join(parts) + (" here" if counts["not testable"] else "")
 
 
+@dataclass(frozen=True, slots=True)
+class ConclusionLine:
+    """A conclusion of the source as a row of a table: the `lines` of the claims that it rests on, and how they fared."""
+
+    says: str
+    place: str
+    fared: str
+    lines: tuple[ClaimLine, ...]
+
+
+CONCLUSIONS_HEAD = ("what it concludes", "place", "its claims here")
+"""The columns of a table of conclusions: `ConclusionLine.says`, `place` and `fared`."""
+
+
+def conclusions(claims: ClaimsFile, judged: Sequence[Judged]) -> tuple[ConclusionLine, ...]:
+    """Return a row for each conclusion of the source of which a claim was judged."""
+    found = []
+    for each in claims.conclusions:
+        if own := [one for one in judged if each.has(one.claim)]:
+            found.append(ConclusionLine(each.says, each.place, _came_out(own), lines(claims, own)))
+    return tuple(found)
+
+
+def shared_figures(judged: Sequence[Judged]) -> str:
+    """Say how many figures the tested claims share, because one odd figure decides several; "" if none was tested."""
+    tested = [each for each in judged if each.outcome != "not testable" and each.claim.statements]
+    cells = {cell for each in tested for statement in each.claim.statements for cell in cells_of(statement)}
+    if not tested:
+        return ""
+    return (
+        f"The {len(tested)} claims that were tested compare {len(cells)} figures of this run in several ways, "
+        "so they are not independent of each other: one odd figure can decide several."
+    )
+
+
 def by_outcome(claims: ClaimsFile, judged: Sequence[Judged]) -> list[tuple[ClaimOutcome, list[ClaimLine]]]:
     """Return the rows of each verdict, in the order of `OUTCOMES`; a verdict that no claim has is left out."""
     rows = lines(claims, judged)
@@ -100,6 +136,10 @@ def as_data(claims: ClaimsFile, judged: Sequence[Judged]) -> dict[str, Any]:
         "study": claims.study,
         "there": asdict(claims.there),
         "differences": [asdict(each) for each in claims.differences],
+        "conclusions": [
+            {"says": each.says, "place": each.place, "claims": [line.id for line in each.lines], "fared": each.fared}
+            for each in conclusions(claims, judged)
+        ],
         "verdicts": [
             {
                 "id": each.claim.id,

@@ -96,6 +96,7 @@ def render(analysis: Analysis) -> str:
         verdicts=verdicts,
         repeats=repetition.repetition(analysis, verdicts) if verdicts else None,
         repetition_head=repetition.HEAD,
+        concluded=claim_tables.conclusions(verdicts.claims, verdicts.judged) if verdicts else (),
         claim_tables=claim_tables,
         where=queries.where,
         heading=titles.heading,

@@ -9,7 +9,7 @@ from tunnelmark.analyse.bottleneck import apart_from_direct
 from tunnelmark.analyse.failures import grouped
 from tunnelmark.analyse.gates import gates
 from tunnelmark.analyse.model import Analysis, GateStanding, MetricCell, Scenario
-from tunnelmark.claims.verdicts import of_run
+from tunnelmark.claims.verdicts import Verdicts, of_run
 from tunnelmark.model.stack_kinds import KINDS
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import (
@@ -109,6 +109,7 @@ def _claims(analysis: Analysis) -> list[str]:
         " ".join(
             filter(None, (_safe(repeats.source) + ".", repeats.part, f"**{claim_tables.summary(found.judged)}.**"))
         ),
+        _concluded(found),
         _rows(repetition.HEAD, [[_prose(text) for text in row] for row in repeats.rows]),
     ]
     if repeats.otherwise:
@@ -125,6 +126,13 @@ def _claims(analysis: Analysis) -> list[str]:
         table = _rows(["claim", "place", *head], rows)
         parts.append(f"<details><summary>{outcome}: {len(lines)}</summary>\n\n{table}\n\n</details>")
     return [*parts, claim_tables.LEGEND]
+
+
+def _concluded(found: Verdicts) -> str:
+    """Show how the source's conclusions fared, and how many figures the claims share; "" without conclusions."""
+    rows = claim_tables.conclusions(found.claims, found.judged)
+    table = _rows(claim_tables.CONCLUSIONS_HEAD, [[_prose(each.says), each.place, each.fared] for each in rows])
+    return f"{table}\n\n{claim_tables.shared_figures(found.judged)}" if rows else ""
 
 
 def _table(analysis: Analysis, settings: tuple[Scenario, ...]) -> str:

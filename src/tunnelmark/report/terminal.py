@@ -102,10 +102,16 @@ def _repetition(analysis: Analysis) -> list[RenderableType]:
         table.add_column(title, overflow="fold")
     for name, there, here in repeats.rows:
         table.add_row(Text(name), Text(there), Text(here))
+    concluded = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
+    for title in claim_tables.CONCLUSIONS_HEAD:
+        concluded.add_column(title, overflow="fold")
+    for each in claim_tables.conclusions(found.claims, found.judged):
+        concluded.add_row(Text(each.says), Text(each.place), Text(each.fared))
     more = f" Differences that no row shows: {repeats.sentences}." if repeats.sentences else ""
     return [
         on_request.heading(claim_tables.summary(found.judged)),
         Text(" ".join(filter(None, (f"Of {repeats.source}.", repeats.part)))),
+        *((concluded,) if concluded.row_count else ()),
         table,
         Text(f"All of it: tunnelmark study verdict {analysis.results.path}.{more}", style="dim"),
     ]

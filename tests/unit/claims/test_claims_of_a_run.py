@@ -18,6 +18,7 @@ from tunnelmark.claims.model import ClaimsFile, Judged, Statement
 from tunnelmark.claims.printed import PrintedValues
 from tunnelmark.claims.verdicts import of_run
 from tunnelmark.errors import PlanError
+from tunnelmark.report import claim_tables
 from unit.builders import PING, PROFILE, TCP, Study
 
 TCP_SETTING = Scenario("gigabit", "pair", "tcp")
@@ -97,6 +98,11 @@ test = "order"
 quantity = "tcp"
 conditions = ["base"]
 arms = ["Bare", "Nebula", "Tinc"]
+
+[[conclusion]]
+says = "VPNs cost something."
+place = "the last section"
+claims = ["share", "order"]
 """
 
 
@@ -140,6 +146,14 @@ def test_what_the_link_held_there_and_the_processor_holds_here_is_not_compared(c
         == "Nebula, one stream, gigabit: the link was the limit there, and the sender's core is here"
     )
     assert found["share.tinc"].outcome == "held"  # tinc was held by its processor there, too
+
+
+def test_a_conclusion_of_the_source_is_shown_with_how_the_claims_that_it_rests_on_fared(claims: ClaimsFile) -> None:
+    judged = tuple(outcomes(claims, run(nebula=0.6)).values())
+    (line,) = claim_tables.conclusions(claims, judged)
+    assert line.fared == "2 held, 1 did not hold, 1 not testable here"
+    assert [each.id for each in line.lines] == ["share.tinc", "share.nebula", "share.zerotier", "order"]
+    assert "The 3 claims that were tested compare 3 figures of this run" in claim_tables.shared_figures(judged)
 
 
 @pytest.fixture
@@ -294,6 +308,7 @@ def test_the_order_comes_with_kendall_s_tau(claims: ClaimsFile) -> None:
         ('arms = ["Bare", "Nebula", "Tinc"]', 'arms = ["Bare", "Nebula"]', "says nothing that could be false"),
         ('arms = ["Tinc"]', 'arms = ["ZeroTier"]', "rests on a value that no [[table]] holds"),
         ('metric = "goodput"', 'metric = "goodput"\nstudy = "other"', "'other' is not among the studies that repeat"),
+        ('claims = ["share", "order"]', 'claims = ["shares"]', "'shares'"),
     ],
 )
 def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, old: str, new: str, complaint: str) -> None:

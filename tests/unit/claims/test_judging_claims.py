@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -21,8 +22,9 @@ class Drawn:
     single = False
     units = OVER_BLOCKS
 
-    def __init__(self, values: dict[Cell, list[float]], *, paired: bool = True) -> None:
+    def __init__(self, values: dict[Cell, list[float]], *, paired: bool = True, measured_here: bool = True) -> None:
         self.paired = paired
+        self.measured_here = measured_here
         self._values = values
 
     def of(self, cell: Cell) -> CellValues | None:
@@ -70,6 +72,14 @@ def test_a_claim_that_is_undecided_says_how_many_blocks_would_decide_it() -> Non
     assert found.outcome == "undecided"
     assert found.effects[0].blocks is not None
     assert 5 < found.effects[0].blocks < 100
+
+
+def test_what_this_laboratory_cannot_repeat_is_still_held_against_the_source_s_own_values() -> None:
+    claim = replace(ratio(0.4, 0.6), untestable="its public nodes are missing")
+    values = {ONE: [49.0, 50, 51, 50], OTHER: [100.0, 100, 101, 99]}
+    here, there = (judge(claim, Drawn(values, measured_here=which)) for which in (True, False))
+    assert (here.outcome, here.reason) == ("not testable", "its public nodes are missing")
+    assert there.outcome == "held"
 
 
 def test_two_blocks_are_too_few_for_a_verdict() -> None:

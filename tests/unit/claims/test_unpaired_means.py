@@ -19,6 +19,7 @@ class Unpaired:
 
     paired = False
     single = True
+    measured_here = False
     units = OVER_BLOCKS
 
     def __init__(self, one: Sequence[float], other: Sequence[float]) -> None:

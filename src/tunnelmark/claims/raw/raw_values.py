@@ -77,6 +77,7 @@ class RawValues:
     """
 
     paired = False
+    measured_here = False
     units = OVER_BLOCKS
 
     def __init__(self, name: str, cells: Mapping[Cell, RawCell], *, single: bool, design: Iterable[str]) -> None:

@@ -100,7 +100,7 @@ def test_a_run_that_repeats_a_source_is_set_against_it() -> None:
     assert text.count(r"\item ") == sum(len(said) for _, said in repetition.repetition(analysis, verdicts).otherwise)
     rows = [line for line in text.splitlines() if line.startswith(tuple(f"{each} & " for each in OUTCOMES))]
     assert len(rows) == len(verdicts.judged)
-    assert text.isascii() and text.count(r"\begin{longtable}") == text.count(r"\end{longtable}") == 2
+    assert text.isascii() and text.count(r"\begin{longtable}") == text.count(r"\end{longtable}") == 3
     assert all(line.count(" & ") == 4 for line in rows)
     assert "repeats" not in made("whole")["paper.tex"].decode()
 
