@@ -1,8 +1,8 @@
 """The command `tunnelmark`: its subcommands, how errors are shown, and what the exit code means.
 
 Exit codes: 0 done; 1 the study ran, and a gate or claim failed, or (`ab`) the new build is slower; 2 wrong use or
-missing parts; 3 (`ab`) undecided; 130 stopped from the keyboard. Subcommands are imported when they are called, so that
-the command starts fast and a shell completes without delay.
+missing parts; 3 (`ab`) undecided; 70 (EX_SOFTWARE of sysexits.h) a defect of tunnelmark; 130 stopped from the keyboard.
+Subcommands are imported when they are called, so that the command starts fast and a shell completes without delay.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import importlib
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 import click
@@ -169,6 +170,11 @@ def _run(arguments: Sequence[str] | None) -> int:
         return interrupts.CODE
     except BrokenPipeError:
         return _silence()
+    except Exception:
+        # Python's own code for an uncaught exception is 1, which says "slower" or "a gate failed" to a script.
+        traceback.print_exc()
+        _show("this is a defect of tunnelmark itself", "report it with the lines above")
+        return os.EX_SOFTWARE
     return code if isinstance(code, int) else 0
 
 
