@@ -251,7 +251,7 @@ def _undecided(cell: MetricCell, direct: str) -> str:
     same = 1.0 if cell.metric.compare == "ratio" else 0.0
     if pair is None or pair.interval is None or pair.interval.low <= same <= pair.interval.high:
         return f"not shown to differ from {direct}"
-    return f"apart from {direct} by its own interval, but not with all comparisons of the study taken together"
+    return f"different from {direct} if this comparison were the only one, but not shown once all of the study's are corrected for"
 
 
 def _range(cells: Sequence[MetricCell]) -> str:

@@ -15,7 +15,8 @@ from tunnelmark.record.results import ArmInfo, ProfileInfo, Results, WorkloadInf
 from tunnelmark.report import formatting, host_tables, machine_facts, stopped_runs
 from tunnelmark.report.host_tables import mapping
 
-_CONTROLS = {"cubic": "CUBIC", "bbr": "BBR", "reno": "Reno"}
+CONTROLS = {"cubic": "CUBIC", "bbr": "BBR", "reno": "Reno"}
+"""How congestion controls are written, by the kernel's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def _machine(results: Results) -> str:
     elif results.plan.cores is not None:
         said.append(f"Each host had {results.plan.cores} {'core' if results.plan.cores == 1 else 'cores'} at most.")
     if control := lab.get("congestion_control"):
-        said.append(f"TCP used {_CONTROLS.get(control, control)} as congestion control.")
+        said.append(f"TCP used {CONTROLS.get(control, control)} as congestion control.")
     if version := record.get("tunnelmark"):
         said.append(f"The laboratory was tunnelmark {version}.")
     return " ".join(said)

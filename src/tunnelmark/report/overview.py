@@ -9,6 +9,8 @@ from tunnelmark.analyse.model import Analysis
 from tunnelmark.record import arm_programs
 from tunnelmark.record.results import ArmInfo
 from tunnelmark.report import formatting, graded, machine_facts, placed
+from tunnelmark.report.host_tables import mapping
+from tunnelmark.report.methods import CONTROLS
 from tunnelmark.units import clock
 
 KERNEL_WIREGUARD, USER_SPACE_WIREGUARD = "wireguard", frozenset({"wireguard-go", "boringtun", "gotatun"})
@@ -53,6 +55,7 @@ def not_shown(analysis: Analysis) -> tuple[str, ...]:
     said.append(
         f"Other links than {which}, other traffic than {traffic}, and what comes after more than {clock(longest)}."
     )
+    said += _other_streams(analysis)
     pings = [use.name for use in plan.workloads if use.workload == "ping"]
     if pings:
         said.append(f"What other traffic does to {formatting.listed(pings)}: meanwhile the path carried nothing else.")
@@ -63,6 +66,22 @@ def not_shown(analysis: Analysis) -> tuple[str, ...]:
         verb = "is" if len(programs) == 1 else "are"
         said.append(f"The kernel's WireGuard: {formatting.listed(programs)} {verb} WireGuard in user space.")
     return tuple(said)
+
+
+def _other_streams(analysis: Analysis) -> list[str]:
+    """Return a sentence on TCP in the direction, and with congestion controls, that were not run; [] without TCP."""
+    uses = [use for use in analysis.results.plan.workloads if use.workload == "tcp"]
+    if not uses:
+        return []
+    flows = {str(use.options.get("flows", "forward")) for use in uses}
+    one_way = {"forward": "from the last node to the first", "back": "from the first node to the last"}
+    missing = [one_way[next(iter(flows))]] if len(flows) == 1 and flows <= set(one_way) else []
+    control = mapping(analysis.results.environment.get("lab")).get("congestion_control", "")
+    controls = {str(use.options.get("congestion_control", control)) for use in uses} - {""}
+    if controls:
+        used = formatting.listed([CONTROLS.get(each, each) for each in sorted(controls)])
+        missing.append(f"with another congestion control than {used}")
+    return [f"TCP {' or '.join(missing)}."] if missing else []
 
 
 def _without_rate(analysis: Analysis) -> list[str]:

@@ -131,7 +131,7 @@ def test_a_single_vpn_is_not_best_of_anything():
     [
         (
             (0.33, 0.39),
-            "apart from direct by its own interval, but not with all comparisons of the study taken together",
+            "different from direct if this comparison were the only one, but not shown once all of the study's are corrected for",
         ),
         ((0.33, 1.10), "not shown to differ from direct"),
     ],

@@ -38,6 +38,10 @@ def test_the_answer_leads_the_page():
 def test_it_says_what_the_numbers_do_not_show():
     said = overview.not_shown(analysed(STUDY, {}))
     assert "Other links than these 2, other traffic than tcp, and what comes after more than 3 s." in said
+    assert "TCP from the last node to the first." in said
+    both = replace(TCP, options={"flows": "both", "congestion_control": "cubic"})
+    said = overview.not_shown(judge(replace(CLEAR, workloads=(both,)).results()))
+    assert "TCP with another congestion control than CUBIC." in said
 
 
 def test_it_says_that_a_ping_met_no_other_traffic():
