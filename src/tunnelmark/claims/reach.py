@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 from tunnelmark.claims.model import Apart, Cell, Claim, ClaimsFile, Condition, Statement
 from tunnelmark.claims.run_statistics import SUITE
 from tunnelmark.plan.model import Study
@@ -46,8 +44,7 @@ def _is_measured(study: Study | PlanInfo, arm: str, condition: Condition, worklo
     """Return whether the study's design has a trial of the arm under the condition; `workload`: "" means any."""
     topologies = [each.name for each in study.topologies if condition.topology in ("", each.name)]
     uses = [use.name for use in study.workloads if workload in ("", use.name)]
-    cells = product((arm,), (condition.profile,), topologies, uses)
-    return any(study.design.has(cell) for cell in cells)
+    return study.design.has_any((arm,), (condition.profile,), topologies, uses)
 
 
 def _name(study: Study | PlanInfo) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 AXES = {"arms": "arm", "profiles": "profile", "topologies": "topology", "workloads": "workload"}
 """The axes that make up a cell, in the order of its name: by the plural of each word, its singular."""
@@ -52,6 +53,10 @@ class Design:
         """Return whether a cell is measured; `cell` is its four names in the order of `AXES`."""
         out = any(each.matches(cell) for each in self.excluded)
         return self.part.matches(cell) and (not out or any(each.matches(cell) for each in self.included))
+
+    def has_any(self, *axes: Sequence[str]) -> bool:
+        """Return whether a cell of these names is measured: of each axis, in the order of `AXES`, one of the names."""
+        return any(self.has(cell) for cell in product(*axes))
 
 
 ALL = Design()

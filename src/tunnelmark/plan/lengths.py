@@ -162,30 +162,30 @@ def _measured(window: float, trip: float, apart: float) -> list[str]:
     return said
 
 
-def meet_cuts(uses: Iterable[WorkloadUse], profiles: Sequence[Profile], blocks: int, problems: Problems) -> None:
+def meet_cuts(measured: Iterable[tuple[int, WorkloadUse, Profile]], blocks: int, problems: Problems) -> None:
     """Note in `problems` each duration that is too short to meet a link's cuts; PlanError if any problem is noted.
 
+    `measured`: each use with each profile over which it is measured, and the use's place in the file.
     A trial without a cut would measure another link than the profile's, and what happens in the warm-up is not measured.
     A cut with a stated start must be over no sooner than the warm-up, and begin before the trial ends. If the start is
     drawn for each block, at least one of all blocks must meet a cut on average.
     """
-    for place, use in enumerate(uses):
-        for profile in profiles:
-            options = {**use.options, **over(use, (profile,))}
-            if "duration" not in options:
-                continue
-            duration = float(Duration.parse(options["duration"]))
-            warmup = _warmup(options, use.lengths)
-            for cut in _cuts(profile):
-                # A drawn start is another one in each block; a stated one is met in all blocks or in none.
-                needs = warmup + (cut.every or 0) / blocks if cut.start is None else cut.start + cut.length
-                if _met(cut, warmup, duration) * blocks < 1:
-                    problems.add(
-                        ("workload", place, "options", "duration"),
-                        f"{Duration(duration)} will not meet the cut of {cut.length} that the profile {profile.name!r} has"
-                        + ("" if cut.every is None else f" every {cut.every}")
-                        + f" (in {use.name!r})",
-                        f"state {math.ceil(needs)} s or more, leave it out, or ask for more blocks",
-                    )
-                    break
+    for place, use, profile in measured:
+        options = {**use.options, **over(use, (profile,))}
+        if "duration" not in options:
+            continue
+        duration = float(Duration.parse(options["duration"]))
+        warmup = _warmup(options, use.lengths)
+        for cut in _cuts(profile):
+            # A drawn start is another one in each block; a stated one is met in all blocks or in none.
+            needs = warmup + (cut.every or 0) / blocks if cut.start is None else cut.start + cut.length
+            if _met(cut, warmup, duration) * blocks < 1:
+                problems.add(
+                    ("workload", place, "options", "duration"),
+                    f"{Duration(duration)} will not meet the cut of {cut.length} that the profile {profile.name!r} has"
+                    + ("" if cut.every is None else f" every {cut.every}")
+                    + f" (in {use.name!r})",
+                    f"state {math.ceil(needs)} s or more, leave it out, or ask for more blocks",
+                )
+                break
     problems.raise_if_any()

@@ -12,7 +12,7 @@ from tunnelmark.errors import PlanError, UnknownName, UsageError, nearest
 from tunnelmark.plan import auto, study_length
 from tunnelmark.plan.auto import Fixed
 from tunnelmark.plan.catalogue import Catalogue
-from tunnelmark.plan.design import NOTHING, Names
+from tunnelmark.plan.design import AXES, NOTHING, Names
 from tunnelmark.plan.enough import Enough, enough_of
 from tunnelmark.plan.files import FOLDERS, FileKind, Files, elsewhere, read_text
 from tunnelmark.plan.lengths import meet_cuts, open_lengths
@@ -136,12 +136,28 @@ def parse_study(
     if kept := {name: fixed[name] for name in used["profiles"] if name in fixed}:
         inputs[auto.FILE] = auto.write(kept)
     distinct(arms, profiles, topologies, uses, problems)
-    on_chains(arms, topologies, problems)
-    have_rates(uses, profiles, problems)
+
+    def measured(**only: str) -> bool:
+        return design.has_any(*((only[axis],) if axis in only else used[axis] for axis in AXES))
+
+    on_chains(
+        [
+            (place, arm, topology)
+            for (place, arm), topology in product(enumerate(arms), topologies)
+            if measured(arms=arm.name, topologies=topology.name)
+        ],
+        problems,
+    )
+    over = [
+        (place, use, profile)
+        for (place, use), profile in product(enumerate(uses), profiles)
+        if measured(workloads=use.name, profiles=profile.name)
+    ]
+    have_rates(over, problems)
     if not smoke:  # a short run only shows whether the study works
-        meet_cuts(uses, profiles, count, problems)
-    for place, use in enumerate(uses):  # durations that a path makes longer must still be valid
-        for profile, topology in product(profiles, topologies) if use.lengths else ():
+        meet_cuts(over, count, problems)
+    for place, use, profile in over:  # durations that a path makes longer must still be valid
+        for topology in topologies if use.lengths else ():
             long = use.over(profile, crossed(topology, profile))
             checked(long.options, catalogue.workloads[use.workload], ("workload", place), use.name, problems)
     problems.raise_if_any()

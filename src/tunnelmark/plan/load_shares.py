@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import get_args
 
 from pydantic import BaseModel
@@ -30,17 +30,17 @@ def _takes_shares(annotation: object) -> bool:
     return annotation == _OF_LINK or OfLink in get_args(annotation)
 
 
-def have_rates(uses: Iterable[WorkloadUse], profiles: Sequence[Profile], problems: Problems) -> None:
-    """Note in `problems` each use that asks for a share of the link's rate, for each profile that has no rate.
+def have_rates(measured: Iterable[tuple[int, WorkloadUse, Profile]], problems: Problems) -> None:
+    """Note in `problems` each use that asks for a share of the link's rate over a profile without a rate.
 
-    PlanError if `problems` then holds any problem, also one that was noted before.
+    The number is the use's place in the file. PlanError if `problems` then holds any problem, also one that was noted
+    before.
     """
-    for place, use in enumerate(uses):
-        for name, share in use.shares.items():
-            for profile in (profile for profile in profiles if profile.rate is None):
-                problems.add(
-                    ("workload", place, "options", name),
-                    f"{share} of what? The profile {profile.name!r} has no rate (in {use.name!r})",
-                    f"state a rate such as '100 Mbit/s', or join one: '{profile.name}+fast-ethernet'",
-                )
+    for place, use, profile in measured:
+        for name, share in use.shares.items() if profile.rate is None else ():
+            problems.add(
+                ("workload", place, "options", name),
+                f"{share} of what? The profile {profile.name!r} has no rate (in {use.name!r})",
+                f"state a rate such as '100 Mbit/s', or join one: '{profile.name}+fast-ethernet'",
+            )
     problems.raise_if_any()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 from pydantic import BaseModel
@@ -119,26 +119,24 @@ def arms_of(
     return tuple(arms.values())
 
 
-def on_chains(arms: Sequence[Arm], topologies: Sequence[Topology], problems: Problems) -> None:
-    """Note each arm that cannot run on one of the topologies.
+def on_chains(measured: Iterable[tuple[int, Arm, Topology]], problems: Problems) -> None:
+    """Note each arm that cannot run on a topology on which it is measured; the number is the arm's place in the file.
 
     A cascade needs a topology with nodes that forward, and gateways need at least two such nodes.
     """
-    for place, arm in enumerate(arms):
-        for topology in topologies if arm.behind_gateways else ():
-            if len(topology.forwards) < 2:
-                problems.add(
-                    ("arm", place, "behind_gateways"),
-                    f"{arm.name} is a VPN of gateways, and {topology.name} has no two nodes that forward",
-                    "take a chain such as two-gateways, or leave `behind_gateways` out",
-                )
-        for topology in topologies if arm.cascade else ():
-            if not topology.forwards:
-                problems.add(
-                    ("arm", place, "cascade"),
-                    f"{arm.name} is a cascade, and no node of {topology.name} forwards for the others",
-                    "take a chain such as chain-1 or chain-3, or leave `cascade` out",
-                )
+    for place, arm, topology in measured:
+        if arm.behind_gateways and len(topology.forwards) < 2:
+            problems.add(
+                ("arm", place, "behind_gateways"),
+                f"{arm.name} is a VPN of gateways, and {topology.name} has no two nodes that forward",
+                "take a chain such as two-gateways, or leave `behind_gateways` out",
+            )
+        if arm.cascade and not topology.forwards:
+            problems.add(
+                ("arm", place, "cascade"),
+                f"{arm.name} is a cascade, and no node of {topology.name} forwards for the others",
+                "take a chain such as chain-1 or chain-3, or leave `cascade` out",
+            )
 
 
 def _cascade(

@@ -97,8 +97,9 @@ def describe(
     for use in study.workloads:
         workload = workloads[use.workload]
         options = workload.options.model_validate(use.options)
-        over = {p.name: workload.options.model_validate(use.over(p).options) for p in study.profiles}
         own = dict.fromkeys((p.name, t.name) for _, p, t, each in cells if each is use)
+        met = {p.name: p for _, p, _, each in cells if each is use}
+        over = {name: workload.options.model_validate(use.over(p).options) for name, p in met.items()}
         paths = {path_key(p, t) if len(study.topologies) > 1 else p: ways[p, t] for p, t in own}
         planned = {name: _traffic(workload, use.over(p, path).options) for name, (p, path) in paths.items()}
         traffic = next(iter(planned.values()))
@@ -113,7 +114,7 @@ def describe(
                 warmup=traffic.warmup,
                 offered=None if use.shares else workload.offered(options),
                 offered_by={
-                    name: offer for name, own in over.items() if use.shares and (offer := workload.offered(own))
+                    name: offer for name, each in over.items() if use.shares and (offer := workload.offered(each))
                 },
                 window_by={name: each.window for name, each in planned.items() if each.window != traffic.window},
                 warmup_by={name: each.warmup for name, each in planned.items() if each.warmup != traffic.warmup},

@@ -73,7 +73,8 @@ class Fitness:
 def load_of(study: Study, workloads: Mapping[str, Workload[Any]], profile: Profile) -> StudyLoad:
     """Return the heaviest load that the study's workloads send over links of one of its profiles."""
     offered = 0.0
-    for use in study.workloads:
+    measured = {use.name for _, over, _, use in study.cells() if over.name == profile.name}
+    for use in (use for use in study.workloads if use.name in measured):
         workload = workloads[use.workload]
         options = workload.options.model_validate(use.over(profile).options)
         if (offer := workload.offered(options)) is not None:

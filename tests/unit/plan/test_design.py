@@ -13,6 +13,8 @@ from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study, save_inputs
 from tunnelmark.plan.model import Study
 from tunnelmark.plan.order import order, replacement
+from tunnelmark.record.describe import describe
+from tunnelmark.run.link_capacity import load_of
 from unit.plan.studies import ARMS, CATALOGUE, FILES, STUDY, WORKLOADS, write
 
 TEXT = (
@@ -138,3 +140,21 @@ def test_a_part_of_what_is_not_there_names_the_nearest(tmp_path: Path):
         study(tmp_path, only={"arms": ["tink"]})
     assert str(caught.value) == "there is no arm in mine called 'tink'"
     assert "tinc" in (caught.value.hint or "")
+
+
+def test_a_rule_asks_what_is_measured_and_not_what_is_excluded(tmp_path: Path):
+    """As it was, a share of a link's rate was refused for a profile without a rate over which it was not measured."""
+    shares = '\n[[workload]]\nname = "half"\nworkload = "udp"\noptions = { rate = "50 %" }\n'
+    text = STUDY.replace('["gigabit"]', '["gigabit", "unshaped"]') + ARMS + WORKLOADS + shares
+    with pytest.raises(PlanError, match="The profile 'unshaped' has no rate"):
+        load_study(write(tmp_path, text), FILES, registry.catalogue())
+    left_out = '\n[[exclude]]\nprofiles = ["unshaped"]\nworkloads = ["half"]\n'
+    made = load_study(write(tmp_path, text + left_out), FILES, registry.catalogue())
+    gigabit, free = made.profiles
+    assert (
+        load_of(made, registry.workloads(), gigabit).offered > 400e6 > load_of(made, registry.workloads(), free).offered
+    )
+    (info,) = (
+        each for each in describe(order(made), registry.vpns(), registry.workloads()).workloads if each.name == "half"
+    )
+    assert list(info.offered_by) == ["gigabit"]

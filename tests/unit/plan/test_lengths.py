@@ -154,7 +154,9 @@ def test_a_trial_that_states_no_length_meets_every_cut():
 
 def refused(cut: Blackout, duration: str, blocks: int) -> str:
     with pytest.raises(PlanError) as caught:
-        lengths.meet_cuts([use("ping", duration=duration)], [link(0.04, blackouts=(cut,))], blocks, Problems("s.toml"))
+        lengths.meet_cuts(
+            [(0, use("ping", duration=duration), link(0.04, blackouts=(cut,)))], blocks, Problems("s.toml")
+        )
     return str(caught.value) + (caught.value.hint or "")
 
 
@@ -163,7 +165,7 @@ def test_a_trial_that_will_not_meet_a_cut_is_refused_with_what_would_be_right():
     assert "2 s will not meet the cut of 60 ms" in said
     assert "3 s or more" in said
     assert "8 s or more" in refused(Blackout(Duration(7), Duration(0.06), Duration(15)), "5 s", 50)
-    lengths.meet_cuts([use("ping", duration="2 s")], [link(0.04, blackouts=(CUT,))], 8, Problems("s.toml"))
+    lengths.meet_cuts([(0, use("ping", duration="2 s"), link(0.04, blackouts=(CUT,)))], 8, Problems("s.toml"))
     words = lengths.too_short(use("ping", duration="2 s"), [link(0.04, blackouts=(CUT,))], PingOptions)
     assert words == "its cut every 15 s is met in 14 % of the blocks"
 
@@ -174,12 +176,12 @@ def test_a_cut_in_the_warm_up_is_not_met():
     words = lengths.too_short(short, [link(0.04, blackouts=(CUT,))], TcpOptions)
     assert "its cut every 15 s is met in 7 % of the blocks" in words
     with pytest.raises(PlanError, match="2 s will not meet the cut"):
-        lengths.meet_cuts([short], [link(0.04, blackouts=(CUT,))], 8, Problems("s.toml"))
-    lengths.meet_cuts([short], [link(0.04, blackouts=(CUT,))], 15, Problems("s.toml"))
+        lengths.meet_cuts([(0, short, link(0.04, blackouts=(CUT,)))], 8, Problems("s.toml"))
+    lengths.meet_cuts([(0, short, link(0.04, blackouts=(CUT,)))], 15, Problems("s.toml"))
     early = Blackout(Duration(0.5), Duration(0.06), None)
     with pytest.raises(PlanError, match="2 s will not meet the cut"):
-        lengths.meet_cuts([short], [link(0.04, blackouts=(early,))], 8, Problems("s.toml"))
-    lengths.meet_cuts([short], [link(0.04, blackouts=(replace(early, start=Duration(1)),))], 8, Problems("s.toml"))
+        lengths.meet_cuts([(0, short, link(0.04, blackouts=(early,)))], 8, Problems("s.toml"))
+    lengths.meet_cuts([(0, short, link(0.04, blackouts=(replace(early, start=Duration(1)),)))], 8, Problems("s.toml"))
 
 
 def test_a_cut_that_begins_at_a_stated_time_is_met_in_every_block_or_in_none():
