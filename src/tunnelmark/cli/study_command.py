@@ -204,7 +204,7 @@ def _judged(claims: ClaimsFile, judged: Sequence[Judged], only: Sequence[ClaimOu
     console.print(Text(claim_tables.summary(judged), style="bold"), soft_wrap=True)
     console.print()
     if concluded := claim_tables.conclusions(claims, judged):
-        output.table(claim_tables.CONCLUSIONS_HEAD, [(each.says, each.place, each.fared) for each in concluded])
+        output.table(claim_tables.CONCLUSIONS_HEAD, [(each.says, each.fared, each.place) for each in concluded])
         console.print(f"\n{claim_tables.shared_figures(judged)}\n", soft_wrap=True)
     _table(claims, judged, only or OUTCOMES)
     if untested := claim_tables.reasons(judged):

@@ -15,7 +15,7 @@ from tunnelmark.report.across_tables import Matrix, WorkloadShares
 from tunnelmark.report.figures import boxes, heat, points, series
 
 SCATTER_HEAD = ("arm", "blocks", "mean", "standard deviation", "coefficient of variation", "remarks")
-RANKS_HEAD = ("arms", "values", "U", "p", "p after Holm", "Cliff’s delta", "difference", "remarks")
+RANKS_HEAD = ("arms", "values", "U", "p", "p after Holm", "Cliff’s delta", "difference, without blocks", "remarks")
 
 CAPTIONS = {
     "heat": (

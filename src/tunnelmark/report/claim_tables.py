@@ -92,8 +92,8 @@ class ConclusionLine:
     lines: tuple[ClaimLine, ...]
 
 
-CONCLUSIONS_HEAD = ("what it concludes", "place", "its claims here")
-"""The columns of a table of conclusions: `ConclusionLine.says`, `place` and `fared`."""
+CONCLUSIONS_HEAD = ("what it concludes", "its claims here", "place")
+"""The columns of a table of conclusions: `ConclusionLine.says`, `fared` and `place`."""
 
 
 def conclusions(claims: ClaimsFile, judged: Sequence[Judged]) -> tuple[ConclusionLine, ...]:

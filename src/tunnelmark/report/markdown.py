@@ -131,7 +131,7 @@ def _claims(analysis: Analysis) -> list[str]:
 def _concluded(found: Verdicts) -> str:
     """Show how the source's conclusions fared, and how many figures the claims share; "" without conclusions."""
     rows = claim_tables.conclusions(found.claims, found.judged)
-    table = _rows(claim_tables.CONCLUSIONS_HEAD, [[_prose(each.says), each.place, each.fared] for each in rows])
+    table = _rows(claim_tables.CONCLUSIONS_HEAD, [[_prose(each.says), each.fared, each.place] for each in rows])
     return f"{table}\n\n{claim_tables.shared_figures(found.judged)}" if rows else ""
 
 

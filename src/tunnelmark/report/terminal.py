@@ -106,7 +106,7 @@ def _repetition(analysis: Analysis) -> list[RenderableType]:
     for title in claim_tables.CONCLUSIONS_HEAD:
         concluded.add_column(title, overflow="fold")
     for each in claim_tables.conclusions(found.claims, found.judged):
-        concluded.add_row(Text(each.says), Text(each.place), Text(each.fared))
+        concluded.add_row(Text(each.says), Text(each.fared), Text(each.place))
     more = f" Differences that no row shows: {repeats.sentences}." if repeats.sentences else ""
     return [
         on_request.heading(claim_tables.summary(found.judged)),

@@ -14,7 +14,7 @@ from tunnelmark.report import claim_tables, repetition
 from tunnelmark.report.exports.latex_tables import escape, row
 
 _SETUPS = r"p{0.16\linewidth}p{0.38\linewidth}p{0.38\linewidth}"
-_CONCLUSIONS = r"p{0.5\linewidth}p{0.18\linewidth}p{0.24\linewidth}"
+_CONCLUSIONS = r"p{0.5\linewidth}p{0.24\linewidth}p{0.18\linewidth}"
 _CLAIMS = r"p{0.09\linewidth}p{0.3\linewidth}p{0.24\linewidth}p{0.1\linewidth}p{0.17\linewidth}"
 
 
@@ -26,7 +26,7 @@ def render(analysis: Analysis) -> str:
     said = " ".join(filter(None, (f"{repeats.source}.", repeats.part, f"{claim_tables.summary(found.judged)}.")))
     parts = [escape(said) + "\n"]
     if concluded := claim_tables.conclusions(found.claims, found.judged):
-        rows = [(each.says, each.place, each.fared) for each in concluded]
+        rows = [(each.says, each.fared, each.place) for each in concluded]
         parts += [*_table(_CONCLUSIONS, claim_tables.CONCLUSIONS_HEAD, rows)]
         parts.append(escape(claim_tables.shared_figures(found.judged)) + "\n")
     parts += _table(_SETUPS, repetition.HEAD, repeats.rows)
