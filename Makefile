@@ -17,7 +17,7 @@ setup: ## install what is missing: Debian packages, a virtual environment, the p
 demo: setup ## run the quick study: nine arms, three workloads, a table and a report
 	@scripts/demo $(ARGS)
 
-packages: setup ## install the VPNs that are built in a few minutes, for the tests (tunnelmark packages install --all for the rest)
+packages: setup ## install the VPNs that are built within half a minute each, for the tests (tunnelmark packages install --all for the rest)
 	@$(BIN)/tunnelmark packages install --quick
 
 peers: packages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import time
 from collections.abc import Iterator, Mapping
@@ -147,7 +148,9 @@ def _ended(view: ProgressView, folder: Path) -> Iterator[list[int]]:
     try:
         yield codes
     except BaseException as error:
-        code = error.exit_code if isinstance(error, TunnelmarkError) else interrupts.CODE
+        stopped = not isinstance(error, Exception) or isinstance(error, click.Abort)
+        code = interrupts.CODE if stopped else os.EX_SOFTWARE
+        code = error.exit_code if isinstance(error, TunnelmarkError) else code
         said = error.message if isinstance(error, TunnelmarkError) else str(error) or type(error).__name__
         view.take(EndEvent(str(folder), code, said))
         raise

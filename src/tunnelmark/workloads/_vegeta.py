@@ -32,7 +32,7 @@ CLIENT = "client"
 LATE_MS = 50.0
 """The limit in ms for the 99th percentile of vegeta's own lateness (or half an interval, if that is longer).
 
-Beyond it, the load generator is measured and not the path. On a quiet core vegeta is late by 0.1 to 1 ms.
+Beyond it, the load generator is measured and not the path. On a quiet core vegeta is late by about a millisecond.
 """
 
 _GRACE_S = 10.0  # seconds that starting vegeta and writing its results may take
