@@ -63,8 +63,10 @@ def test_everything_of_a_cluster_dies_once(seed: int, tmp_path: Path) -> None:
         running = start(study, results, cluster)
         happenings = ["worker", "worker", "late", "scheduler", "command"]
         draw.shuffle(happenings)
+        struck = 0
         for what in happenings:
             time.sleep(draw.uniform(2, 12))
+            struck += running.poll() is None
             if what == "worker":
                 kill(draw.choice([worker for worker in cluster.workers if worker.poll() is None]))
             elif what == "late":
@@ -78,6 +80,7 @@ def test_everything_of_a_cluster_dies_once(seed: int, tmp_path: Path) -> None:
                     there = blocks(results)
                     running = go_on(results, cluster) if is_gathered(results) else start(study, results, cluster)
                     assert blocks(results) >= there
+        assert struck, "the study had ended before anything happened"
         assert running.wait(_LONG) in (0, 1)
     whole(study, results, 8)
     assert left_within(before, PATIENCE) == {}
@@ -102,16 +105,21 @@ def whole(study: Path, results: Path, count: int) -> None:
     assert sorted(set(found)) == sorted(trial.id for trial in plan.trials)
     assert len({trial.block for trial in plan.trials}) == count
     assert blocks(results) == frozenset(range(1, count + 1))
+    measured = [block for session in by_session(results) for block in session]
+    assert sorted(measured) == sorted(set(measured)), "a block is in two sessions"
 
 
 def blocks(results: Path) -> frozenset[int]:
     """The blocks of a folder, read without tidying it."""
-    found: set[int] = set()
-    for journal in results.glob("sessions/*/journal.jsonl"):
-        for line in journal.read_text().splitlines():
-            if line.endswith("}"):
-                found.add(json.loads(line)["block"])
-    return frozenset(found)
+    return frozenset().union(*by_session(results))
+
+
+def by_session(results: Path) -> list[set[int]]:
+    """The blocks of each session of a folder."""
+    return [
+        {json.loads(line)["block"] for line in journal.read_text().splitlines() if line.endswith("}")}
+        for journal in results.glob("sessions/*/journal.jsonl")
+    ]
 
 
 def until_measuring(worker: subprocess.Popen[bytes]) -> None:

@@ -10,6 +10,9 @@ from support.command import run, settled, small_study
 from tunnelmark import registry
 from tunnelmark.errors import MissingPart
 from tunnelmark.host import programs
+from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_study
+from tunnelmark.plan.routes import crossed
 from tunnelmark.workloads.base import Endpoints
 
 pytestmark = [
@@ -46,12 +49,17 @@ def test_every_workload_ends_in_time(tmp_path: Path) -> None:
     assert len(uses) > 8, "most workloads are not installed here"
     study = small_study(tmp_path, profile="edge-loss-10+fast-ethernet")
     study.write_text(study.read_text() + "\n" + "\n".join(uses))
+    loaded = load_study(str(study), Files.standard(), registry.catalogue())
+    (profile,), (topology,) = loaded.profiles, loaded.topologies
+    asked = {use.name: use.over(profile, crossed(topology, profile)).options for use in loaded.workloads}
     done = run("run", study, "--out", tmp_path / "results", path=tmp_path)
     assert done.returncode in (0, 1), done.stderr
     trials = [trial for trial in settled(tmp_path / "results") if trial["workload"].startswith("w-")]
     assert len(trials) == 2 * len(uses)
     for trial in trials:
         workload = registry.workload(trial["workload"].removeprefix("w-"))
-        bound = workload.traffic(Endpoints.between("a", "b"), workload.options()).timeout
+        bound = workload.traffic(
+            Endpoints.between("a", "b"), workload.options.model_validate(asked[trial["workload"]])
+        ).timeout
         assert sum(trial["phases"].values()) < bound + AROUND, trial["workload"]
         assert trial["outcome"] == "ok" or (trial["reason"] and trial["message"] and trial["hint"]), trial["workload"]

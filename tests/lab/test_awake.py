@@ -36,6 +36,8 @@ def standing(body):
                 if len(loops.spent()) == len(CORES) and min(own for own, _ in loops.spent().values()) > 0:
                     break
                 await asyncio.sleep(0.02)
+            else:
+                pytest.fail("the loops got no time in 20 s")
             return await asyncio.to_thread(body, loops)
 
     found = asyncio.run(run())

@@ -206,11 +206,12 @@ def test_a_trial_has_the_tunnels_of_its_arm(arm: str, least: float, tmp_path: Pa
     plan = order(load_study("cascade", FILES, registry.catalogue(), smoke=True))
     trial = next(t for t in plan.trials if t.id == f"001.{arm}.gigabit.chain-1.tcp")
     attempt, _ = measured(plan, trial, tmp_path)
-    assert attempt.outcome != "failed", attempt.failure
-    if attempt.outcome == "ok":  # else the machine was too busy
-        values = {sample.metric: sample.value for sample in attempt.samples if sample.time is None}
-        assert least < values["wire_bytes_per_byte"] < least + 0.03
-        assert values[path_looks.DIRECT] > 99
+    if attempt.outcome == "void":
+        pytest.skip(f"the laboratory spoilt it three times: {attempt.failure}")
+    assert attempt.outcome == "ok", attempt.failure
+    values = {sample.metric: sample.value for sample in attempt.samples if sample.time is None}
+    assert least < values["wire_bytes_per_byte"] < least + 0.03
+    assert values[path_looks.DIRECT] > 99
 
 
 @pytest.mark.parametrize("arm", ["direct", "tinc"])

@@ -186,7 +186,9 @@ def test_an_ipv6_address_can_be_bound_as_soon_as_it_is_there():
 
 def test_an_unshaped_link_has_no_shaper():
     async def body(lab: Lab) -> str:
-        return (await lab.middle.run(["tc", "qdisc", "show"])).stdout
+        done = await lab.middle.run(["tc", "qdisc", "show"])
+        assert done.code == 0 and "qdisc" in done.stdout, done.stderr
+        return done.stdout
 
     assert "tbf" not in in_lab(body, profile=UNSHAPED)
     assert "rate 100Mbit" in in_lab(body, profile=shaped("100 Mbit/s"))
@@ -194,6 +196,8 @@ def test_an_unshaped_link_has_no_shaper():
 
 def test_end_hosts_carry_no_shaper():
     async def body(lab: Lab) -> str:
-        return (await lab.nodes["a"].run(["tc", "qdisc", "show"])).stdout
+        done = await lab.nodes["a"].run(["tc", "qdisc", "show"])
+        assert done.code == 0 and "qdisc" in done.stdout, done.stderr
+        return done.stdout
 
     assert "tbf" not in in_lab(body, profile=shaped("100 Mbit/s"))

@@ -1,7 +1,8 @@
 """A pytest plugin: tests marked `proof` show claims of the project, and the run ends with a verdict for each claim.
 
-A claim holds when each of its tests passed, is refuted when one failed, and is not tested where all were skipped; what was
-skipped beside tests that passed is told with its reason. What a test measured (fixture `report`) is printed as well.
+A claim holds when each of its tests passed, holds in part where others were skipped or met a known bug of a program under
+test (pytest's xfail), is refuted when one failed, and is not tested where all were skipped. What was skipped, and each known
+bug, is told with its reason. What a test measured (fixture `report`) is printed as well.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pytest
 CLAIM, MEASURED = "claim", "measured"
 """Names of the properties by which a test's worker tells the claim it shows, and what it measured."""
 
-Outcome = Literal["passed", "failed", "skipped"]
+Outcome = Literal["passed", "failed", "skipped", "known bug"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +33,14 @@ class Shown:
         """In one word or two."""
         if self.outcomes["failed"]:
             return "REFUTED"
-        return "holds" if self.outcomes["passed"] else "not tested"
+        if self.outcomes["passed"]:
+            return "holds in part" if self.outcomes["skipped"] + self.outcomes["known bug"] else "holds"
+        return "known bug" if self.outcomes["known bug"] else "not tested"
 
     def lines(self) -> list[str]:
         """The verdict for people."""
         counts = ", ".join(f"{number} {outcome}" for outcome, number in sorted(self.outcomes.items()) if number)
-        return [f"{self.verdict:<10}  {self.claim} ({counts})", *(f"{'':<12}skipped: {why}" for why in self.reasons)]
+        return [f"{self.verdict:<13}  {self.claim} ({counts})", *(f"{'':<15}{why}" for why in self.reasons)]
 
 
 def tell_claim(item: pytest.Item) -> None:
@@ -56,8 +59,8 @@ def judge(reports: Iterable[tuple[str, Outcome, str]]) -> list[Shown]:
     reasons: dict[str, dict[str, None]] = defaultdict(dict)
     for claim, outcome, reason in reports:
         outcomes[claim][outcome] += 1
-        if outcome == "skipped" and reason:
-            reasons[claim][reason] = None
+        if reason:
+            reasons[claim][f"{outcome}: {reason}"] = None
     return [Shown(claim, outcomes[claim], tuple(reasons[claim])) for claim in sorted(outcomes)]
 
 
@@ -75,10 +78,13 @@ class Claims:
         claim = next((str(value) for name, value in properties if name == CLAIM), None)
         if claim is None or (report.when != "call" and report.passed):
             return
+        outcome: Outcome = report.outcome
         reason = str(report.longrepr[2]) if report.skipped and isinstance(report.longrepr, tuple) else ""
+        if report.skipped and hasattr(report, "wasxfail"):
+            outcome, reason = "known bug", str(report.wasxfail).removeprefix("reason: ")
         before = self._ended.get(report.nodeid)
         if before is None or report.failed:
-            self._ended[report.nodeid] = (claim, report.outcome, reason.removeprefix("Skipped: "))
+            self._ended[report.nodeid] = (claim, outcome, reason.removeprefix("Skipped: "))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         for title, lines in (

@@ -49,7 +49,7 @@ class Line:
 
     def fails(self, tests: int) -> bool:
         """Whether the run fails on it, given how many tests the run makes."""
-        return not self.inside if self.p is None else self.p < LEVEL / max(tests, 1)
+        return not self.inside if self.p is None else not self.p >= LEVEL / max(tests, 1)  # also of a NaN
 
 
 def judge(look: Look) -> Iterator[Line]:

@@ -70,6 +70,7 @@ def test_failed_attempts_are_counted_beside_the_ranks() -> None:
 def test_scatter_is_the_deviation_of_a_sample_and_its_share_of_the_mean() -> None:
     analysis = analysed(STUDY, {("tinc", FIRST, 3): 0.0})
     found = scatter(analysis, conditions(analysis, "tcp"), GOODPUT)
+    assert found
     for one in found:
         values = [value.value for value in one.cell.values]
         mean = sum(values) / 8
@@ -83,4 +84,4 @@ def test_scatter_is_the_deviation_of_a_sample_and_its_share_of_the_mean() -> Non
 def test_a_share_of_a_mean_is_not_given_where_zero_is_often_met() -> None:
     analysis = analysed(replace(STUDY, workloads=(UDP,), loss={"tinc": 3.0}), {})
     found = scatter(analysis, conditions(analysis, "udp"), LOSS)
-    assert all(one.variation is None and one.deviation is not None for one in found)
+    assert found and all(one.variation is None and one.deviation is not None for one in found)

@@ -25,11 +25,18 @@ def test_what_is_appended_is_read_in_order(tmp_path: Path):
     assert [entry["trial"] for entry in entries(path)] == [1, 2, 3]
 
 
-def test_a_line_is_on_the_disk_before_append_returns(tmp_path: Path):
-    path = tmp_path / "journal.jsonl"
+def test_a_line_is_on_the_disk_before_append_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Not in the page cache alone: what the file holds when the kernel is asked to write it out."""
+    path, written, fsync = tmp_path / "journal.jsonl", [], os.fsync
+
+    def seen(fd: int) -> None:
+        written.append(path.read_text())
+        fsync(fd)
+
     with Journal(path) as journal:
+        monkeypatch.setattr(os, "fsync", seen)
         journal.append({"trial": 1})
-        assert path.read_text() == '{"trial":1}\n'
+        assert written == ['{"trial":1}\n']
 
 
 def test_a_torn_line_is_not_read_and_is_cut_off_before_the_next(tmp_path: Path):
