@@ -12,11 +12,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.model.steps import TcpPort
 from tunnelmark.units import Duration
+from tunnelmark.workloads._printed import Printed, document
 from tunnelmark.workloads.base import Endpoints, Program, Traffic
 
 PROGRAM, PACKAGE = "iperf3", "iperf3"
@@ -31,13 +32,7 @@ _OVERDUE_S = 5.0  # a silence this much longer than the test is an error; within
 _LONGEST_S = 86400.0  # seconds: iperf3 accepts no longer timeout, and no longer test
 
 
-class _Said(BaseModel):
-    """The base of all parts of iperf3's JSON; fields that are not read here are ignored."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class Span(_Said):
+class Span(Printed):
     """One interval of one stream; `start` and `end` are seconds since the test began on that side."""
 
     start: float
@@ -50,13 +45,13 @@ EndT = TypeVar("EndT", bound=BaseModel)
 ReportT = TypeVar("ReportT", bound=BaseModel)
 
 
-class IperfInterval(_Said, Generic[SpanT]):
+class IperfInterval(Printed, Generic[SpanT]):
     """One interval of the test, with its figures for each stream."""
 
     streams: Annotated[tuple[SpanT, ...], Field(min_length=1)]
 
 
-class Report(_Said, Generic[SpanT, EndT]):
+class Report(Printed, Generic[SpanT, EndT]):
     """The JSON report of one side of iperf3: its intervals, and the figures at the end of the test."""
 
     intervals: tuple[IperfInterval[SpanT], ...]
@@ -165,18 +160,8 @@ def read(outputs: Mapping[str, str], name: str, report: type[ReportT]) -> Report
 
     Raises OutputUnreadable if the program printed nothing, or something of another form.
     """
-    text = outputs.get(name, "")
-    if not text.strip():
-        raise OutputUnreadable(f"iperf3's {name} printed nothing", hint="see its stderr in the raw output")
-    try:
-        return report.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise OutputUnreadable(
-            f"iperf3's {name} printed JSON that is not understood: " + (f"{where}: " if where else "") + first["msg"],
-            hint="this reader knows iperf3 3.12; compare `iperf3 --version` and the raw output",
-        ) from error
+    hint = "this reader knows iperf3 3.12; compare `iperf3 --version` and the raw output"
+    return document(outputs.get(name, ""), f"iperf3's {name}", report, hint)
 
 
 def window(spans: Iterable[Span]) -> float:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, TypeVar
+from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.model.steps import LogMatch
 from tunnelmark.units import Share
+from tunnelmark.workloads._printed import FormT, Printed, understood
 from tunnelmark.workloads.base import Endpoints, Program
 
 PROGRAM = "tunnelmark-probe"
@@ -25,16 +26,8 @@ LARGEST = 65507
 _BUFFER = 4 * 1024 * 1024
 """The socket buffer to ask for, in bytes; the workload `udp` says why."""
 
-LineT = TypeVar("LineT", bound=BaseModel)
 
-
-class Line(BaseModel):
-    """The base class of all lines of `tunnelmark-probe`'s output; fields that are not read here are ignored."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class ProbeTrial(Line):
+class ProbeTrial(Printed):
     """One test of one rate within a trial; `offered`: datagrams sent a second, `seconds`: the length of the test."""
 
     size: int  # bytes of payload
@@ -116,14 +109,8 @@ def until_end(outputs: Mapping[str, str]) -> list[dict[str, object]]:
     return said
 
 
-def of_kind(said: list[dict[str, object]], kind: str, form: type[LineT]) -> list[LineT]:
+def of_kind(said: list[dict[str, object]], kind: str, form: type[FormT]) -> list[FormT]:
     """Return the lines of that kind, parsed as `form`. Raises OutputUnreadable if one has another form."""
-    try:
+    hint = "the program and this reader are of different versions: run `make setup`"
+    with understood(f"{PROGRAM} printed a line {kind!r}", hint):
         return [form.model_validate(line) for line in said if line.get("kind") == kind]
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise OutputUnreadable(
-            f"{PROGRAM} printed a line {kind!r} that is not understood: {where}: {first['msg']}",
-            hint="the program and this reader are of different versions: run `make setup`",
-        ) from error

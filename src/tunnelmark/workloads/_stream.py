@@ -12,10 +12,11 @@ from itertools import pairwise
 from math import inf
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.model.steps import UdpPort
+from tunnelmark.workloads._printed import Printed, document
 from tunnelmark.workloads.base import EVENTS, Endpoints, Program
 
 PROGRAM = "tunnelmark-probe"
@@ -67,10 +68,8 @@ def _at(address: object) -> str:
     return f"[{text}]:{_PORT}" if ":" in text else f"{text}:{_PORT}"
 
 
-class StreamReport(BaseModel):
+class StreamReport(Printed):
     """The report that one end printed; its times are in us since `start`, which is in ns of CLOCK_MONOTONIC."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
 
     start: int
     interval_ns: Annotated[int, Field(gt=0)]
@@ -181,16 +180,8 @@ def passing(ways: Iterable[StreamWay], since: float, step: float) -> dict[float,
 
 
 def _report(outputs: Mapping[str, str], name: str) -> StreamReport:
-    text = outputs.get(name, "")
-    if not text.strip():
-        raise OutputUnreadable(f"the {name}'s probe printed nothing", hint="see its stderr in the raw output")
-    try:
-        return StreamReport.model_validate_json(text)
-    except ValidationError as error:
-        raise OutputUnreadable(
-            f"the {name}'s probe printed what is not understood: {error.errors(include_url=False)[0]['msg']}",
-            hint=f"is {PROGRAM} of the same checkout? `make setup` builds it",
-        ) from error
+    hint = f"is {PROGRAM} of the same checkout? `make setup` builds it"
+    return document(outputs.get(name, ""), f"the {name}'s probe", StreamReport, hint)
 
 
 def _way(name: str, sender: StreamReport, receiver: StreamReport) -> StreamWay:

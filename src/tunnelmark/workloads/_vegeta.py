@@ -19,11 +19,12 @@ from datetime import timedelta
 from pathlib import PurePath, PurePosixPath
 
 import numpy as np
-from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.model.steps import Command, File
+from tunnelmark.workloads._printed import Printed, understood
 from tunnelmark.workloads.base import Endpoints, Program
 
 PROGRAM, RECIPE = "vegeta", "vegeta"
@@ -101,10 +102,8 @@ class Answer:
     error: str
 
 
-class _Result(BaseModel):
-    """A line of `vegeta encode --to json`; other fields are ignored. `latency` is in nanoseconds."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
+class _Result(Printed):
+    """A line of `vegeta encode --to json`; `latency` is in nanoseconds."""
 
     seq: int
     code: int
@@ -244,15 +243,9 @@ GENERATOR = (
 def _results(text: str) -> list[_Result]:
     if not text.strip():
         raise OutputUnreadable("vegeta printed nothing", hint="see its stderr in the raw output")
-    try:
+    hint = "this reader knows vegeta 12.13; see the raw output, it may have been cut short"
+    with understood("vegeta wrote a result", hint):
         return [_Result.model_validate_json(line) for line in text.splitlines()]
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise OutputUnreadable(
-            "vegeta wrote a result that is not understood: " + (f"{where}: " if where else "") + first["msg"],
-            hint="this reader knows vegeta 12.13; see the raw output, it may have been cut short",
-        ) from error
 
 
 def _raise_if_failed(answers: Sequence[Answer]) -> None:

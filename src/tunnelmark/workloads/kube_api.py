@@ -14,7 +14,7 @@ import re
 from typing import Annotated
 
 import numpy as np
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AwareDatetime, Field, model_validator
 
 from tunnelmark.errors import OutputUnreadable
 from tunnelmark.model.metrics import Metric, Sample
@@ -23,6 +23,7 @@ from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, File, Log
 from tunnelmark.plan.fields import MomentText
 from tunnelmark.units import Duration
 from tunnelmark.workloads import _nginx, _vegeta
+from tunnelmark.workloads._printed import Printed, understood
 from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload
 
 SERVER, STORE, PODS = "apiserver", "etcd", "pods"
@@ -103,10 +104,8 @@ class KubeApiOptions(Options):
         return _vegeta.Attack(skipped + self.requests, self.rate, skipped=skipped)
 
 
-class _Audited(BaseModel):
-    """A line of the server's audit log; other fields are ignored."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
+class _Audited(Printed):
+    """A line of the server's audit log."""
 
     stage: str
     requestReceivedTimestamp: AwareDatetime  # noqa: N815  the log's own names
@@ -234,13 +233,9 @@ def _read(outputs: dict[str, str], options: KubeApiOptions) -> Reading:
 
 def _own_times(log: str) -> list[float]:
     """Return for each request in the audit log the milliseconds from its arrival to the end of its answer."""
-    try:
+    hint = "this reader knows audit.k8s.io/v1; see the raw output, it may have been cut short"
+    with understood("the API server's audit log has a line", hint):
         events = [_Audited.model_validate_json(line) for line in log.splitlines()]
-    except ValidationError as error:
-        raise OutputUnreadable(
-            f"the API server's audit log is not understood: {error.errors(include_url=False)[0]['msg']}",
-            hint="this reader knows audit.k8s.io/v1; see the raw output, it may have been cut short",
-        ) from error
     done = (event for event in events if event.stage == "ResponseComplete")
     return [1e3 * (event.stageTimestamp - event.requestReceivedTimestamp).total_seconds() for event in done]
 

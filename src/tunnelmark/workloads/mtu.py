@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.model.metrics import Metric, Sample
@@ -21,6 +21,7 @@ from tunnelmark.model.steps import TcpPort, UdpPort
 from tunnelmark.plan.fields import DurationText, OfPath, WholeSeconds
 from tunnelmark.units import Duration
 from tunnelmark.workloads import _iperf3
+from tunnelmark.workloads._printed import FormT, Printed, understood
 from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload, check_warmup
 
 PROGRAM = "tunnelmark-probe"
@@ -61,14 +62,7 @@ class MtuOptions(Options):
         return self
 
 
-ModelT = TypeVar("ModelT", bound=BaseModel)
-
-
-class _Said(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class _Found(_Said):
+class _Found(Printed):
     """The result of the search, as the probe prints it; sizes are those of inner IP packets in bytes."""
 
     mtu: int
@@ -76,11 +70,11 @@ class _Found(_Said):
     above: Literal["local", "icmp", "silent"]
 
 
-class _Begin(_Said):
+class _Begin(Printed):
     tcp_mss_default: int  # payload bytes of a segment without TCP options; read once it is connected
 
 
-class _Client(_Said):
+class _Client(Printed):
     start: _Begin
 
 
@@ -88,7 +82,7 @@ class _Received(_iperf3.Span):
     bytes: int
 
 
-class _Congestion(_Said):
+class _Congestion(Printed):
     receiver_tcp_congestion: str
 
 
@@ -191,15 +185,9 @@ def _documents(text: str, count: int) -> list[dict[str, Any]]:
 _SEE = "see the client's output and stderr in the raw output"
 
 
-def _as(model: type[ModelT], said: Mapping[str, Any]) -> ModelT:
-    try:
+def _as(model: type[FormT], said: Mapping[str, Any]) -> FormT:
+    with understood("the client printed JSON", _SEE):
         return model.model_validate(said)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise OutputUnreadable(
-            f"the client printed JSON that is not understood: {where}: {first['msg']}", hint=_SEE
-        ) from error
 
 
 def _metrics(options: MtuOptions) -> tuple[Metric, ...]:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.model.metrics import DRIFT, DRIFTS, Metric, Sample
@@ -19,6 +19,7 @@ from tunnelmark.model.options import Options
 from tunnelmark.model.steps import LogMatch
 from tunnelmark.plan.fields import DurationText, OfPath
 from tunnelmark.units import Duration
+from tunnelmark.workloads._printed import Printed, document
 from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload, check_warmup
 
 PROGRAM = "tunnelmark-quic"
@@ -57,13 +58,7 @@ class QuicOptions(Options):
         return self
 
 
-class _Said(BaseModel):
-    """The base of all parts of tunnelmark-quic's JSON; crates/quic/src/report.rs explains all fields."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class _Look(_Said):
+class _Look(Printed):  # crates/quic/src/report.rs explains all fields
     time: float  # seconds since the download, or its first request, began
     cpu: float  # CPU seconds of the process since it started
 
@@ -72,7 +67,7 @@ class _Arrived(_Look):
     bytes: int
 
 
-class _Datagrams(_Said):
+class _Datagrams(Printed):
     bytes: int
     datagrams: int
     calls: int
@@ -86,27 +81,27 @@ class _Left(_Look):
     udp_sent: _Datagrams
 
 
-class _Handshake(_Said):
+class _Handshake(Printed):
     connect_ms: float
     first_byte_ms: float
 
 
-class _Connection(_Said):
+class _Connection(Printed):
     mtu: int
 
 
-class _Client(_Said):
+class _Client(Printed):
     handshakes: Annotated[tuple[_Handshake, ...], Field(min_length=1)]
     arrived: tuple[_Arrived, ...]
 
 
-class _Server(_Said):
+class _Server(Printed):
     congestion_control: tuple[str, ...]
     left: tuple[_Left, ...]
     connections: tuple[_Connection, ...]
 
 
-class _Failed(_Said):
+class _Failed(Printed):
     error: str
 
 
@@ -227,20 +222,8 @@ def _raise_if_failed(text: str) -> None:
 
 def _report(outputs: dict[str, str], name: str, kind: type[_Report]) -> _Report:
     """Return the report that one side printed. Raises OutputUnreadable if it has another form."""
-    text = outputs.get(name, "")
-    if not text.strip():
-        raise OutputUnreadable(f"{PROGRAM}'s {name} printed nothing", hint="see its stderr in the raw output")
-    try:
-        return kind.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise OutputUnreadable(
-            f"{PROGRAM}'s {name} printed JSON that is not understood: "
-            + (f"{where}: " if where else "")
-            + first["msg"],
-            hint="is the program as new as this reader? run the set-up again",
-        ) from error
+    hint = "is the program as new as this reader? run the set-up again"
+    return document(outputs.get(name, ""), f"{PROGRAM}'s {name}", kind, hint)
 
 
 def _drift(arrived: Sequence[_Arrived]) -> float:

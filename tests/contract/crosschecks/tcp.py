@@ -21,6 +21,9 @@ def agrees(seen: Seen) -> None:
     assert said <= counted + room, f"{said} said, {counted:.0f} counted"
     sent = _bytes(seen, "client", "sum_sent")
     assert counted <= sent + room, f"{counted:.0f} counted, {sent} sent"
+    # The reading's own figure is of the window alone, without the warm-up: a tenth of the time.
+    delivered = seen.value("goodput") * seen.reading.window / 8
+    assert said / 4 <= delivered <= said + room, f"{said} said, {delivered:.0f} by the goodput"
     if seen.quiet:
         assert counted <= said + room, f"{said} said, {counted:.0f} counted"
     assert 0 < seen.value("mss") <= seen.mtu - _HEADERS + 12

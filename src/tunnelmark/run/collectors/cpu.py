@@ -18,7 +18,7 @@ from tunnelmark.lab.labs import MIDDLE
 from tunnelmark.linux import cgroups
 from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.run.collectors import _counts
-from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, both
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Stopwatch, both
 
 METRICS = (
     *both("cpu_per_gb", "s/GB", "CPU per gigabyte", feels="processor"),
@@ -266,10 +266,6 @@ def _sum(by_core: Mapping[int, float], cores: Sequence[int]) -> float:
     return sum(by_core.get(core, 0.0) for core in cores)
 
 
-def _watch(context: CollectorContext) -> Sampler:
-    return _Cpu(context)
-
-
 COLLECTOR = Collector(
-    "cpu", "CPU of the nodes", METRICS, _watch, every=EVERY, light=True, looks_at="all", conclude=conclude
+    "cpu", "CPU of the nodes", METRICS, _Cpu, every=EVERY, light=True, looks_at="all", conclude=conclude
 )

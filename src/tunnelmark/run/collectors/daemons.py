@@ -17,7 +17,7 @@ from tunnelmark.errors import LabError
 from tunnelmark.linux import cgroups
 from tunnelmark.model.metrics import Sample
 from tunnelmark.run.collectors import _proc
-from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, both
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Stopwatch, both
 
 METRICS = (
     *both("cpu_daemons", "ms/s", "CPU of the VPN's daemons", feels="processor"),
@@ -104,8 +104,4 @@ class _Daemons:
         return found
 
 
-def _watch(context: CollectorContext) -> Sampler:
-    return _Daemons(context)
-
-
-COLLECTOR = Collector("daemons", "CPU of the VPN's daemons and of the generator", METRICS, _watch)
+COLLECTOR = Collector("daemons", "CPU of the VPN's daemons and of the generator", METRICS, _Daemons)

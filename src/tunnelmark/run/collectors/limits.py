@@ -49,7 +49,7 @@ from tunnelmark.run.collectors import _proc, _streams
 from tunnelmark.run.collectors._end_counts import EndCounts
 from tunnelmark.run.collectors._link_drops import LinkDrops
 from tunnelmark.run.collectors._sockets import Connections
-from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Stopwatch
 
 EVERY = 0.5
 SHORTEST = 0.2  # the least seconds between two looks from which a share is computed
@@ -313,8 +313,4 @@ def _busiest(before: dict[int, float], after: dict[int, float]) -> float:
     return max((used - before.get(thread, 0.0) for thread, used in after.items()), default=0.0)
 
 
-def _watch(context: CollectorContext) -> Sampler:
-    return _Limits(context)
-
-
-COLLECTOR = Collector("limits", "what held the traffic back", (), _watch, every=EVERY, light=True, looks_at="all")
+COLLECTOR = Collector("limits", "what held the traffic back", (), _Limits, every=EVERY, light=True, looks_at="all")

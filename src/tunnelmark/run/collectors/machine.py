@@ -14,7 +14,7 @@ from tunnelmark.errors import LabError
 from tunnelmark.host import keep_awake
 from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.run.collectors import _proc
-from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Stopwatch
 
 METRICS = (
     Metric("machine_cores", "%", "time of all of the machine's cores that was used", "lower", feels="processor"),
@@ -77,8 +77,4 @@ class _Machine:
         return found
 
 
-def _watch(context: CollectorContext) -> Sampler:
-    return _Machine(context)
-
-
-COLLECTOR = Collector("machine", "how full the whole machine was", METRICS, _watch, every=EVERY, looks_at="machine")
+COLLECTOR = Collector("machine", "how full the whole machine was", METRICS, _Machine, every=EVERY, looks_at="machine")

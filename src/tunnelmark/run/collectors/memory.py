@@ -9,7 +9,7 @@ from __future__ import annotations
 from tunnelmark.errors import LabError
 from tunnelmark.model.metrics import Sample
 from tunnelmark.run.collectors import _counts
-from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, both
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Stopwatch, both
 
 METRICS = (
     *both("memory_rest", "MiB", "memory of the daemons at rest (PSS)"),
@@ -58,8 +58,4 @@ class _Memory:
         return {end: _counts.memory(self._context.daemons[node]) for end, node in self._context.ends.items()}
 
 
-def _watch(context: CollectorContext) -> Sampler:
-    return _Memory(context)
-
-
-COLLECTOR = Collector("memory", "memory of the daemons", METRICS, _watch, every=EVERY, light=True)
+COLLECTOR = Collector("memory", "memory of the daemons", METRICS, _Memory, every=EVERY, light=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tunnelmark.model.metrics import Sample
 from tunnelmark.run.collectors import _counts
-from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, both
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Stopwatch, both
 
 METRICS = (
     *both("switches", "1/s", "context switches of the daemons"),
@@ -60,8 +60,4 @@ def conclude(seen: Collected) -> Collected:
     return _counts.for_each_packet(seen, DONE, "switches_per_packet")
 
 
-def _watch(context: CollectorContext) -> Sampler:
-    return _Switches(context)
-
-
-COLLECTOR = Collector("switches", "context switches of the daemons", METRICS, _watch, light=True, conclude=conclude)
+COLLECTOR = Collector("switches", "context switches of the daemons", METRICS, _Switches, light=True, conclude=conclude)

@@ -17,7 +17,7 @@ from tunnelmark.errors import LabError
 from tunnelmark.host.programs import find
 from tunnelmark.model.metrics import Sample
 from tunnelmark.run.collectors import _counts
-from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, Turn, both
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Stopwatch, Turn, both
 from tunnelmark.run.collectors.stacks import bound_to_us
 
 METRICS = (
@@ -143,8 +143,4 @@ def conclude(seen: Collected) -> Collected:
     return _counts.for_each_packet(seen, DONE, "syscalls_per_packet")
 
 
-def _watch(context: CollectorContext) -> Sampler:
-    return _Syscalls(context)
-
-
-COLLECTOR = Collector("syscalls", "system calls of the daemons", METRICS, _watch, turn=Turn.PERF, conclude=conclude)
+COLLECTOR = Collector("syscalls", "system calls of the daemons", METRICS, _Syscalls, turn=Turn.PERF, conclude=conclude)

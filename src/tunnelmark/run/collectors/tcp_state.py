@@ -13,7 +13,7 @@ from statistics import median
 
 from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.run.collectors._sockets import Connections
-from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Stopwatch
 
 _WHOSE = {"tcp": "the workload's", "tcp_own": "the VPN's own"}
 METRICS = tuple(
@@ -127,8 +127,4 @@ def _connection(local: str, peer: str, line: str) -> Connection:
     )
 
 
-def _watch(context: CollectorContext) -> Sampler:
-    return _Tcp(context)
-
-
-COLLECTOR = Collector("tcp", "TCP as the sender's kernel sees it", METRICS, _watch, every=EVERY, looks_at="source")
+COLLECTOR = Collector("tcp", "TCP as the sender's kernel sees it", METRICS, _Tcp, every=EVERY, looks_at="source")

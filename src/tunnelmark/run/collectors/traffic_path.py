@@ -24,7 +24,7 @@ from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.model.path_looks import DIRECT, RELAYED, direct_from
 from tunnelmark.run.collectors import _counts
 from tunnelmark.run.collectors._backlog import Backlog
-from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, Turn
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Stopwatch, Turn
 
 TCP, SOON = "path_tcp", "path_direct_after"
 METRICS = (
@@ -300,15 +300,11 @@ def conclude(seen: Collected) -> Collected:
     return Collected(tuple(Sample(name, share) for name, share in found.items()), notes)
 
 
-def _watch(context: CollectorContext) -> Sampler:
-    return _Path(context)
-
-
 COLLECTOR = Collector(
     "path",
     "which way the traffic took",
     METRICS,
-    _watch,
+    _Path,
     every=EVERY,
     light=True,
     turn=Turn.SOCKETS,

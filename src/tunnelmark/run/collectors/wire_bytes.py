@@ -17,7 +17,7 @@ from itertools import pairwise
 from tunnelmark.linux.packet_sizes import SizeCounts, Tap
 from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.run.collectors import _counts
-from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Sampler, Stopwatch, Turn, both
+from tunnelmark.run.collectors.base import Collected, Collector, CollectorContext, Stopwatch, Turn, both
 
 CLASSES = (128, 256, 512, 1024, 1518)
 """Upper ends of size classes, in bytes of an Ethernet frame, as in RFC 2544; the last has full IP packets of 1,500."""
@@ -215,15 +215,11 @@ def classes(sizes: Mapping[int, int]) -> list[float]:
     ]
 
 
-def _watch(context: CollectorContext) -> Sampler:
-    return _Wire(context)
-
-
 COLLECTOR = Collector(
     "wire",
     "bytes and packets on the wire",
     METRICS,
-    _watch,
+    _Wire,
     every=EVERY,
     light=True,
     turn=Turn.TIMED_SOCKETS,

@@ -51,7 +51,7 @@ def watched(
     first, *_, last = placement.nodes
     nodes = {name: ObservedNode(0, Path(name), cores) for name, cores in placement.nodes.items()}
     middle = ObservedNode(0, Path("middle"), placement.links if placement.links_apart else ())
-    sampler = cpu._watch(CollectorContext(nodes, first, last, Path(), middle=middle))
+    sampler = cpu._Cpu(CollectorContext(nodes, first, last, Path(), middle=middle))
     asyncio.run(sampler.begin())
     now = after
     seen = asyncio.run(sampler.end())
