@@ -177,9 +177,9 @@ def catalogue() -> Catalogue:
     )
 
 
-def vpn_part(driver: Driver[Any], options: Options | None = None) -> Requirement:
-    """Return what must be installed to run a VPN with these options, or with its default options if they are None."""
-    return driver.part(driver.options() if options is None else options)
+def vpn_part(driver: Driver[Any]) -> Requirement:
+    """Return what must be installed to run a VPN with its default options."""
+    return driver.part(driver.options())
 
 
 def parts() -> dict[str, Requirement]:

@@ -14,7 +14,8 @@ from rich.console import Console
 
 from contract.lab_of_three import CONTRACT, READY, TRIO, UNSHAPED, NamedArm, Together, installed, promised
 from tunnelmark.cli import other_work
-from tunnelmark.cli.measurement_lock import NO_WAIT, quiet
+from tunnelmark.cli.measurement_lock import quiet
+from tunnelmark.cli.retry_options import NO_WAIT
 from tunnelmark.errors import TrialError
 from tunnelmark.host.programs import Requirement
 from tunnelmark.lab.client import LabClient

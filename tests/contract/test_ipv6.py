@@ -35,7 +35,7 @@ IPV6 = 0x86DD  # EtherType (RFC 2464)
 def test_a_vpn_answers_over_ipv6_and_sends_nothing_else(
     driver: Driver, together: Together, run: Run, tmp_path: Path
 ) -> None:
-    installed(registry.vpn_part(driver, driver.options()))
+    installed(registry.vpn_part(driver))
     capture, marker = tmp_path / "wire.pcap", secrets.token_hex(8).encode()  # 16 bytes, as long as ping's pattern
 
     async def check() -> bool:

@@ -34,7 +34,10 @@ class SourceTable(TomlTable):
 
 
 class SetupTable(TomlTable):
-    """The table `[there]`: how the source measured, in those facts that a run also records about itself."""
+    """The table `[there]`: how the source measured, in those facts that a run also records about itself.
+
+    Texts are "" for what the source does not say.
+    """
 
     hosts: str = Field(default="", description="the machines that it measured on")
     kernel: str = Field(default="", description="their kernel")

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, Protocol
 
-from tunnelmark.claims.originals import Publication, Setup, SourceDifference
+from tunnelmark.claims.claims_schema import SetupTable
+from tunnelmark.claims.originals import Publication, SourceDifference
 from tunnelmark.claims.run_statistics import OF_ARM, Statistic
 
 ClaimOutcome = Literal["held", "did not hold", "undecided", "not testable"]
@@ -197,7 +198,7 @@ class ClaimsFile:
     source: Publication
     study: str
     also: tuple[str, ...]
-    there: Setup
+    there: SetupTable
     differences: tuple[SourceDifference, ...]
     arms: Mapping[str, str]
     absent: Mapping[str, str]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 Topic = Literal["hosts", "links", "programs", "traffic", "figures"]
@@ -35,24 +34,6 @@ class Publication:
     def full(self) -> str:
         """Authors, year and title, with the form in brackets."""
         return self.short + (f" ({self.form})" if self.form else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """How a source measured, in texts that a report compares with a run's record; "" for what the source does not say.
-
-    `runs`: how often the source measured each cell. `versions`: by the source's name of an arm, the arm's version.
-    `tools`: by the name of a tool in a run's record, the tool's version. `lengths`: by the study's name of a workload,
-    how long the source measured, such as "10 minutes" or "5,000 requests".
-    """
-
-    hosts: str = ""
-    kernel: str = ""
-    links: str = ""
-    runs: str = ""
-    versions: Mapping[str, str] = field(default_factory=dict)
-    tools: Mapping[str, str] = field(default_factory=dict)
-    lengths: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

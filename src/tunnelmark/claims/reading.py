@@ -24,7 +24,7 @@ from tunnelmark.claims.model import (
     Quantity,
     Statement,
 )
-from tunnelmark.claims.originals import Publication, Setup, SourceDifference
+from tunnelmark.claims.originals import Publication, SourceDifference
 from tunnelmark.errors import UnknownName, nearest
 from tunnelmark.plan.files import PACKAGED, read_text
 from tunnelmark.plan.problems import Location, Problems, parse, unique
@@ -91,7 +91,7 @@ def read(file: Path) -> ClaimsFile:
         source=Publication(source.authors, source.year, source.title, source.form),
         study=source.study,
         also=tuple(source.also),
-        there=Setup(**table.there.model_dump()),
+        there=table.there,
         differences=differences,
         arms=table.arms,
         absent=table.absent,

@@ -45,7 +45,7 @@ def doctor(measured: bool, json_: bool) -> int:
     if seen is not None:
         checks += judge(seen)
     if json_:
-        content: dict[str, Any] = {"ready": not missing, "checks": [_plain(check) for check in checks]}
+        content: dict[str, Any] = {"ready": not missing, "checks": [asdict(check) for check in checks]}
         if seen is not None:
             content |= {"measured": asdict(seen), "verdicts": list(verdicts(seen))}
         as_json(content)
@@ -78,16 +78,6 @@ def _advised(check: Check, parts: Mapping[str, Requirement]) -> Check:
     if check.group != "vpns" or check.state != "warn":
         return check
     return replace(check, hint=from_makers(parts[check.name]) or check.hint)
-
-
-def _plain(check: Check) -> dict[str, str]:
-    return {
-        "group": check.group,
-        "name": check.name,
-        "state": check.state,
-        "value": check.value,
-        "hint": check.hint,
-    }
 
 
 def _row(check: Check) -> tuple[str | Text, ...]:

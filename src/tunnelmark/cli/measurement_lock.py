@@ -22,13 +22,11 @@ from rich.console import Console
 from rich.text import Text
 
 from tunnelmark.cli import other_work
+from tunnelmark.cli.retry_options import NO_WAIT
 from tunnelmark.units import clock
 
 LOCK = Path("/run/tunnelmark/measuring.lock")
 """The lock file. The command that measures now holds it (flock(2)); the kernel releases it however the command ends."""
-
-NO_WAIT = "TUNNELMARK_NO_WAIT"
-"""Environment variable that means `--no-wait`, for processes without that option: the suites of `packages verify`."""
 
 _LOOK_AGAIN = 0.2  # seconds between two looks at whether the other has ended
 _GLANCE = 0.05  # seconds for which a process that only checks may hold the lock

@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.text import Text
 
 import tunnelmark
-from tunnelmark.cli.measurement_lock import NO_WAIT
 from tunnelmark.cli.output import as_json, table
+from tunnelmark.cli.retry_options import NO_WAIT
 from tunnelmark.errors import MissingPart
 from tunnelmark.host import privileges
 from tunnelmark.host.programs import Requirement, part_version

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 NO_WAIT = "TUNNELMARK_NO_WAIT"
-"""Environment variable with the same effect as `--no-wait`, for machines that are never idle, such as those of CI."""
+"""Environment variable that means `--no-wait`: for machines that are never idle, and for the suites of `packages verify`."""
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

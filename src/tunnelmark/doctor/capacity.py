@@ -237,7 +237,7 @@ def reason(chosen: Chosen, profile: Profile, whose: str = "this machine") -> str
 
     `whose`: the machine whose link it is, in words.
     """
-    said = f"the bare link of {whose} carried {Rate(_round(chosen.ceiling))} without it"
+    said = f"the bare link of {whose} carried {Rate(rounded(chosen.ceiling))} without it"
     verb = "filled" if profile.only_shaped else "kept in time"
     shown = [f"{rate} ({_short(auto.at(profile, rate), looks)})" for rate, looks in chosen.tried.items()]
     steps = f"of the steps 1, 2, 5, 10 up to {100 * auto.SHARE:g} % of that"
@@ -254,7 +254,7 @@ def _short(profile: Profile, looks: Sequence[CapacityLook]) -> str:
     return f"one packet in a hundred {1e3 * late:.2f} ms late"
 
 
-def _round(rate: float) -> int:
+def rounded(rate: float) -> int:
     """Cut to three significant figures: further ones would differ the next time."""
     return int(float(f"{rate:.3g}"))
 

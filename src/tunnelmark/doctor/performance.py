@@ -110,13 +110,13 @@ def judge(found: Measured) -> tuple[Check, ...]:
     busy, filled = found.busy.late, found.filled
     bound = capacity.allowed(BUSY)
     return (
-        _told("bare link", f"{Rate(round3(found.direct.goodput))} by TCP, {_per_second(found.direct_small)} packets of 64 bytes"),
-        _told("emulator", f"{Rate(round3(found.emulator.goodput))} by TCP, {_per_second(found.emulator_small)} packets of 64 bytes"),
+        _told("bare link", f"{Rate(capacity.rounded(found.direct.goodput))} by TCP, {_per_second(found.direct_small)} packets of 64 bytes"),
+        _told("emulator", f"{Rate(capacity.rounded(found.emulator.goodput))} by TCP, {_per_second(found.emulator_small)} packets of 64 bytes"),
         _advised("lateness", capacity.holds(BUSY, found.busy), f"{_late(busy)} at {BUSY.rate}, {bound:g} ms allowed",
                  "keep the machine quiet; or --backend vm, whose counted clock no pause disturbs"),
         _advised("link filled", filled.holds, f"up to {filled.rate}" if filled.holds else "at no rate, most of the time",
                  "other work, or this machine's host, is in the way: look again when it is quiet"),
-        _told("ciphers", f"one core: ChaCha20-Poly1305 {Rate(round3(found.crypto.chacha))}, AES-128-GCM {Rate(round3(found.crypto.aes))}"),
+        _told("ciphers", f"one core: ChaCha20-Poly1305 {Rate(capacity.rounded(found.crypto.chacha))}, AES-128-GCM {Rate(capacity.rounded(found.crypto.aes))}"),
         _told("one core", yardsticks.told(found.yardsticks)),
         _advised("wake-ups", found.asleep.pause_share < _STANDSTILL, _woken(found.asleep),
                  "the machine pauses now and then, because of other work or of its host"),
@@ -148,7 +148,7 @@ def verdicts(found: Measured) -> tuple[str, ...]:
         said.append(
             f"links with a delay: below {least_delay(late)} late packets would disturb trials now; --backend vm carries them"
         )
-    limit = Rate(round3(min(found.crypto.chacha, found.direct.goodput)))
+    limit = Rate(capacity.rounded(min(found.crypto.chacha, found.direct.goodput)))
     said.append(f"no VPN with ChaCha20 in one thread can pass {limit} here")
     return tuple(said)
 
@@ -167,13 +167,8 @@ def least_delay(late: Lateness) -> Duration:
         step *= 10
 
 
-def round3(rate: float) -> int:
-    """Round a number of any unit to three significant figures, and then down to an integer."""
-    return int(float(f"{rate:.3g}"))
-
-
 def _per_second(look: CapacityLook) -> str:
-    return f"{round3(look.packets):,} a second".replace(",", " ")
+    return f"{capacity.rounded(look.packets):,} a second".replace(",", " ")
 
 
 def _late(late: Lateness | None) -> str:

@@ -217,7 +217,7 @@ class Labs(ABC):
                 await self.ended(name)
             raise
         timings = Timings(**answer["timings"], up=time.monotonic() - begun)
-        lab = Lab(self, name, topology, profile, nodes, placement, links, emulators, timings, answer["refused"])
+        lab = Lab(self, name, topology, profile, nodes, placement, links, emulators, timings)
         lab.tell_pauses()
         return lab
 
@@ -236,7 +236,6 @@ class Lab(Underlay):
         links: Sequence[LinkSpec],
         emulators: Sequence[Emulator],
         timings: Timings,
-        refused: dict[str, list[str]],
     ) -> None:
         self._client = client
         super().__init__(links)
@@ -250,7 +249,6 @@ class Lab(Underlay):
         self.placement = placement
         self.cores = {node: list(own) for node, own in placement.nodes.items()}
         self.timings = timings
-        self.refused = refused
         self._ends = asyncio.Event()
         self._telling: asyncio.Task[None] | None = None
 

@@ -8,7 +8,7 @@ from math import isfinite
 
 from tunnelmark.analyse.model import Analysis, Comparison, Interval, Ranking, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import formatting, titles, travels
+from tunnelmark.report import formatting, travels
 
 EXPLAINED = (
     "Each field compares the arm of its row with the arm of its column, block by block, with its 95 % interval: as a multiple, or by the "
@@ -56,11 +56,6 @@ def tables(analysis: Analysis) -> tuple[PairTable, ...]:
         if rows:
             found.append(PairTable(ranking.setting, metric, tuple(arms[1:]), rows))
     return tuple(found)
-
-
-def titled(analysis: Analysis, table: PairTable) -> str:
-    """Return the heading of a table: its metric and setting."""
-    return titles.heading(analysis, table.setting, table.metric)
 
 
 def lead(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:

@@ -134,7 +134,7 @@ def as_data(claims: ClaimsFile, judged: Sequence[Judged]) -> dict[str, Any]:
         "claims": claims.name,
         "source": asdict(claims.source),
         "study": claims.study,
-        "there": asdict(claims.there),
+        "there": claims.there.model_dump(),
         "differences": [asdict(each) for each in claims.differences],
         "conclusions": [
             {"says": each.says, "place": each.place, "claims": [line.id for line in each.lines], "fared": each.fared}

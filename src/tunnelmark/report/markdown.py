@@ -192,7 +192,7 @@ def _firm(analysis: Analysis) -> list[str]:
 def _arm_pairs(analysis: Analysis) -> list[str]:
     parts = []
     for table in arm_pairs.tables(analysis):
-        parts.append(f"### {_safe(arm_pairs.titled(analysis, table))}: arms against each other")
+        parts.append(f"### {_safe(titles.heading(analysis, table.setting, table.metric))}: arms against each other")
         rows = [[f"**{_safe(row[0])}**", *map(_safe, row[1:])] for row in table.rows]
         parts.append(_rows(["", *map(_safe, table.heads)], rows))
     return [*parts, _safe(arm_pairs.EXPLAINED)] if parts else []
@@ -201,7 +201,7 @@ def _arm_pairs(analysis: Analysis) -> list[str]:
 def _travels(analysis: Analysis) -> list[str]:
     parts, found = [], travels.tables(analysis)
     for table in found:
-        parts.append(f"### {_safe(travels.titled(analysis, table))}, and what bound it")
+        parts.append(f"### {_safe(titles.heading(analysis, table.setting, table.metric))}, and what bound it")
         parts.append(_rows(table.head, [[f"**{_safe(row[0])}**", *map(_safe, row[1:])] for row in table.rows]))
         parts.append("\n".join(f"- {_safe(said)}" for said in table.said))
     return [*parts, _safe(travels.explained(analysis, found))] if parts else []

@@ -13,7 +13,7 @@ from tunnelmark.analyse.failures import grouped
 from tunnelmark.analyse.link import text as link_text
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.errors import UnknownName
-from tunnelmark.report import arm_pairs, costs, detectable_differences, graded, machine_facts, queries, travels
+from tunnelmark.report import arm_pairs, costs, detectable_differences, graded, machine_facts, queries, titles, travels
 from tunnelmark.units import clock
 
 ALL = "all"
@@ -62,7 +62,9 @@ def _machines(analysis: Analysis) -> list[RenderableType]:
     parts: list[RenderableType] = []
     found = travels.tables(analysis)
     for each in found:
-        parts.append(heading(f"{travels.titled(analysis, each)}: on another machine, and what bound it"))
+        parts.append(
+            heading(f"{titles.heading(analysis, each.setting, each.metric)}: on another machine, and what bound it")
+        )
         parts.append(table(each.head, each.rows))
         parts += [Text(said, style="yellow") for said in each.said]
     return [*parts, Text(travels.explained(analysis, found), style="dim")] if parts else []
@@ -72,7 +74,7 @@ def _pairs(analysis: Analysis) -> list[RenderableType]:
     """Return a table of the arms against each other for each ranked metric; empty if nothing is ranked."""
     parts: list[RenderableType] = []
     for found in arm_pairs.tables(analysis):
-        parts.append(heading(f"{arm_pairs.titled(analysis, found)}: arms against each other"))
+        parts.append(heading(f"{titles.heading(analysis, found.setting, found.metric)}: arms against each other"))
         parts.append(table(("", *found.heads), found.rows))
     return [*parts, Text(arm_pairs.EXPLAINED, style="dim")] if parts else []
 
@@ -157,15 +159,3 @@ PARTS: dict[str, Callable[[Analysis], list[RenderableType]]] = {
     "yardsticks": _yardsticks,
 }
 """By name, the function that makes a part; it returns an empty list if the results have nothing for it."""
-
-TITLES = {
-    "pairs": "arms against each other, with intervals",
-    "machines": "multiples of the anchor, what they are on another machine, what bound each arm",
-    "costs": "CPU, memory and bytes on the link of each arm",
-    "links": "every look at the links",
-    "failures": "what failed, is void or disturbed, and why",
-    "power": "which differences this study could find",
-    "times": "where the time went",
-    "yardsticks": "what this machine takes for a system call, a copy and the like, before and after",
-}
-"""What each part contains, in a few words."""

@@ -10,7 +10,7 @@ from tunnelmark.analyse.bottleneck import SHARED
 from tunnelmark.analyse.machines import BETWEEN
 from tunnelmark.analyse.model import VPN_BUFFER, Analysis, Bottleneck, Interval, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import congestion_window, formatting, overview, placed, titles
+from tunnelmark.report import congestion_window, formatting, overview, placed
 
 APART = "≠"
 """Marks a ratio of two arms that different things limited, such as the processor and the link."""
@@ -199,8 +199,3 @@ def _cpu(one: Headline) -> str:
 def _two(value: float) -> str:
     """Return the value with two digits after the point; below 0.1 and from 10 on, as `formatting.number` does."""
     return formatting.number(value) if value < 0.1 or value >= 10 else f"{value:.2f}"
-
-
-def titled(analysis: Analysis, table: TravelTable) -> str:
-    """Return the heading of a table: its metric and setting."""
-    return titles.heading(analysis, table.setting, table.metric)

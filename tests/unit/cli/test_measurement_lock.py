@@ -23,6 +23,7 @@ from tunnelmark.cli import command as cli
 from tunnelmark.cli import measurement_lock as module
 from tunnelmark.cli import measuring as measuring_command
 from tunnelmark.cli.measurement_lock import alone, measuring, quiet
+from tunnelmark.cli.retry_options import NO_WAIT
 from tunnelmark.errors import UsageError
 from tunnelmark.lab.ssh.inventory import Inventory
 from tunnelmark.run import assets
@@ -39,7 +40,7 @@ PATIENCE = 60  # seconds until a thread must have done what it does at once
 def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(module, "LOCK", tmp_path / "measuring.lock")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.delenv(module.NO_WAIT, raising=False)
+    monkeypatch.delenv(NO_WAIT, raising=False)
     return tmp_path / "measuring.lock"
 
 
@@ -125,7 +126,7 @@ def test_what_disturbs_a_run_waits_for_its_end() -> None:
 @pytest.mark.parametrize("by", ["option", "environment"])
 def test_or_goes_on_with_a_warning(by: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if by == "environment":
-        monkeypatch.setenv(module.NO_WAIT, "1")
+        monkeypatch.setenv(NO_WAIT, "1")
     other, said = console()
     with alone(console()[0], "the study one"):
         quiet(other, "a lab", wait=by != "option")

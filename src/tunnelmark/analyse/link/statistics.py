@@ -158,15 +158,6 @@ def displacements(numbers: Numbers) -> Numbers:
     return np.asarray(place - index, dtype=np.int64)
 
 
-def reorder_density(numbers: Numbers, most: int = 8) -> dict[int, float]:
-    """Return RFC 5236's reorder density: the share (0 to 1) of packets by displacement in places.
-
-    Displacements beyond `most` places count as `most`; {} without packets.
-    """
-    found, counts = np.unique(np.clip(displacements(numbers), -most, most), return_counts=True)
-    return {int(place): float(count / len(numbers)) for place, count in zip(found, counts, strict=True)}
-
-
 def distance(one: Floats, other: Floats) -> float:
     """Return the largest difference of the distribution functions of two samples (Smirnov); NaN if one is empty."""
     if not len(one) or not len(other):
