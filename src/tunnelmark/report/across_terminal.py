@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from tunnelmark.analyse.model import Analysis
-from tunnelmark.report import across_tables, formatting, queries
+from tunnelmark.report import across_tables, formatting, on_request, queries
 from tunnelmark.report.across_tables import Matrix, MatrixCell
 
 _COLUMN = 19  # the least characters of a condition's column: `keeps 43 % ▼`, or a median with its sign, and space
@@ -59,14 +58,14 @@ class AcrossTable:
         count = len(self.matrix.heads)
         each = -(-count // -(-count // fit))
         for begin in range(0, count, each):
-            table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
-            table.add_column("arm", no_wrap=True)
-            for head in self.matrix.heads[begin : begin + each]:
-                table.add_column(Text(head), overflow="fold")
-            for arm, cells in self.matrix.rows.items():
-                name = Text(queries.label(self.analysis, arm), style="bold" if arm == self.analysis.reference else "")
-                table.add_row(name, *(Text(_short(cell)) for cell in cells[begin : begin + each]))
-            yield table
+            rows = [
+                (
+                    Text(queries.label(self.analysis, arm), style="bold" if arm == self.analysis.reference else ""),
+                    *(_short(cell) for cell in cells[begin : begin + each]),
+                )
+                for arm, cells in self.matrix.rows.items()
+            ]
+            yield on_request.table(("arm", *self.matrix.heads[begin : begin + each]), rows)
 
 
 def _short(cell: MatrixCell) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from markupsafe import Markup
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from tunnelmark.analyse.meta_analysis import Merged
 from tunnelmark.analyse.model import Standing
-from tunnelmark.report import meta_tables
+from tunnelmark.report import meta_tables, on_request
 from tunnelmark.report.figures import machine_rows
 from tunnelmark.report.html import template
 from tunnelmark.report.machine_repetition import LEGEND, MachineRepetition
@@ -102,12 +101,7 @@ def _pictures(merged: Merged) -> dict[str, Markup]:
 
 
 def _shown(table: MetaTable) -> RenderableType:
-    shown = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
-    for place, column in enumerate(table.columns):
-        shown.add_column(Text(column), no_wrap=place == 0, overflow="fold")
-    for row in table.rows:
-        shown.add_row(*(Text(cell) for cell in row))
-    return Group(Text(f"\n{table.heading}", style="bold"), shown)
+    return Group(Text(f"\n{table.heading}", style="bold"), on_request.table(table.columns, table.rows))
 
 
 def _marked(table: MetaTable, level: int) -> str:

@@ -46,7 +46,7 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[str | Text]], *, whole
     """Build a table without lines; the first `whole` columns are never broken into several lines."""
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
     for place, column in enumerate(columns):
-        made.add_column(column, overflow="fold", no_wrap=place < whole)
+        made.add_column(Text(column), overflow="fold", no_wrap=place < whole)
     for row in rows:
         made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     return made

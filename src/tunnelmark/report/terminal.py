@@ -97,22 +97,14 @@ def _repetition(analysis: Analysis) -> list[RenderableType]:
     if (found := of_run(analysis)) is None:
         return []
     repeats = repetition.repetition(analysis, found)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
-    for title in repetition.HEAD:
-        table.add_column(title, overflow="fold")
-    for name, there, here in repeats.rows:
-        table.add_row(Text(name), Text(there), Text(here))
-    concluded = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
-    for title in claim_tables.CONCLUSIONS_HEAD:
-        concluded.add_column(title, overflow="fold")
-    for each in claim_tables.conclusions(found.claims, found.judged):
-        concluded.add_row(Text(each.says), Text(each.fared), Text(each.place))
+    rows = [(each.says, each.fared, each.place) for each in claim_tables.conclusions(found.claims, found.judged)]
+    concluded = on_request.table(claim_tables.CONCLUSIONS_HEAD, rows, whole=0)
     more = f" Differences that no row shows: {repeats.sentences}." if repeats.sentences else ""
     return [
         on_request.heading(claim_tables.summary(found.judged)),
         Text(" ".join(filter(None, (f"Of {repeats.source}.", repeats.part)))),
         *((concluded,) if concluded.row_count else ()),
-        table,
+        on_request.table(repetition.HEAD, repeats.rows, whole=0),
         Text(f"All of it: tunnelmark study verdict {analysis.results.path}.{more}", style="dim"),
     ]
 
@@ -178,41 +170,37 @@ def _table(
     successes: bool,
 ) -> Table:
     """Return one table; with `successes` it also has how many trials succeeded, and the time to the first packet."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
-    table.add_column("arm", no_wrap=True)
-    if successes:
-        table.add_column("ok", no_wrap=True)
-        table.add_column("first\npacket", no_wrap=True)
-    for setting, metric in columns:
-        table.add_column(Text(titles.title(analysis.results.plan, setting.workload, metric)), overflow="fold")
+    heads = ("arm", "ok", "first\npacket") if successes else ("arm",)
+    measured = [titles.title(analysis.results.plan, setting.workload, metric) for setting, metric in columns]
+    rows: list[tuple[str | Text, ...]] = []
     for summary in summaries:
         good = summary.success.count == summary.success.total
         about = (
             Text(formatting.success(summary.success, summary.void), style="" if good else "red"),
             formatting.first_packet(summary),
         )
-        table.add_row(
-            Text(queries.label(analysis, summary.arm), style="bold" if summary.arm == analysis.reference else ""),
-            *(about if successes else ()),
-            *(_cell(analysis, summary.arm, setting, metric) for setting, metric in columns),
-        )
-    return table
+        name = Text(queries.label(analysis, summary.arm), style="bold" if summary.arm == analysis.reference else "")
+        values = (_cell(analysis, summary.arm, setting, metric) for setting, metric in columns)
+        rows.append((name, *(about if successes else ()), *values))
+    return on_request.table((*heads, *measured), rows, whole=len(heads))
 
 
 def _grids(analysis: Analysis) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for grid in paths_found.grids(analysis):
         parts.append(Text(f"\n{grid.title}", style="bold"))
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
-        table.add_column("routers", overflow="fold")
-        for arm in grid.arms:
-            table.add_column(queries.label(analysis, arm), overflow="fold")
-        for kinds in grid.rows:
-            found = [grid.cells[kinds, arm] for arm in grid.arms]
-            table.add_row(
-                paths_found.named(kinds), *(Text(str(one), style=_PATHS.get(one.outcome, "dim")) for one in found)
+        rows = [
+            (
+                paths_found.named(kinds),
+                *(
+                    Text(str(one), style=_PATHS.get(one.outcome, "dim"))
+                    for one in (grid.cells[kinds, arm] for arm in grid.arms)
+                ),
             )
-        parts += [table, Text(paths_found.EXPLAINED, style="dim")]
+            for kinds in grid.rows
+        ]
+        heads = ("routers", *(queries.label(analysis, arm) for arm in grid.arms))
+        parts += [on_request.table(heads, rows, whole=0), Text(paths_found.EXPLAINED, style="dim")]
     return parts
 
 
