@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from tunnelmark.analyse.aa_test import judge_twins, noise
-from tunnelmark.analyse.arms import spread, summaries
+from tunnelmark.analyse.arms import contenders, reference_of, spread, summaries
 from tunnelmark.analyse.attempts import chosen, good, usable
 from tunnelmark.analyse.bottleneck import bound_by
 from tunnelmark.analyse.ceilings import capacities, ceiling_of, link_shares
@@ -32,18 +32,12 @@ from tunnelmark.analyse.voids import void_rates
 from tunnelmark.analyse.wall_time import disturbances, wall_time
 from tunnelmark.record.results import MetricInfo, PlanInfo, Results, TrialRow
 
-DIRECT = "direct"
-"""The `vpn` of an arm that uses no VPN; the first such arm is the reference of every ratio."""
-
-ANCHOR = "anchor"
-"""The `vpn` of an anchor, our own tunnel (`vpns.anchor`): it is compared with direct alone, and not ranked."""
-
 
 def judge(results: Results) -> Analysis:
     """Analyse the results of a run, finished or not. The same results always give the same analysis."""
     results = voided(results)
     plan = results.plan
-    reference = next((arm.name for arm in plan.arms if arm.vpn == DIRECT and arm.same_as is None), None)
+    reference = reference_of(plan)
     metrics = {f"{use.name}/{metric.name}": metric for use in plan.workloads for metric in use.metrics}
     settings = [
         Scenario(profile.name, topology.name, use.name)
@@ -63,7 +57,6 @@ def judge(results: Results) -> Analysis:
     if disturbed:
         cells = with_good_alone(plan, cells, values_by_block(trials, _may(plan, good)), reference)
     counted = {id(row) for row in trials}
-    contenders = [arm.name for arm in plan.arms if arm.same_as is None and arm.name != reference and arm.vpn != ANCHOR]
     ran = {row.trial for row in results.trials}
     return Analysis(
         results=results,
@@ -72,7 +65,9 @@ def judge(results: Results) -> Analysis:
         arms=summaries((arm.name for arm in plan.arms), trials),
         cells=cells,
         pairs=pairs,
-        rankings=rank(contenders, cells, pairs, metrics) if same.standing == "agrees" else (),
+        rankings=rank([arm.name for arm in contenders(plan, reference)], cells, pairs, metrics)
+        if same.standing == "agrees"
+        else (),
         link_shares=shares,
         failures=tuple(row for row in trials if row.outcome != "ok"),
         missing=tuple(trial for trial in plan.trials if trial not in ran),
@@ -153,7 +148,7 @@ def asked(plan: PlanInfo, reference: str | None, *, primary: bool) -> list[tuple
     """
     others = [arm for arm in plan.arms if reference is not None and arm.name != reference]
     to_direct = [(arm.name, str(reference)) for arm in others if not (primary and arm.same_as == reference)]
-    unique = [arm.name for arm in plan.arms if arm.same_as is None and arm.name != reference and arm.vpn != ANCHOR]
+    unique = [arm.name for arm in contenders(plan, reference)]
     return [*to_direct, *(combinations(unique, 2) if primary else [])]
 
 

@@ -25,7 +25,7 @@ from statistics import fmean, variance
 from typing import Literal
 
 from tunnelmark.analyse import intervals
-from tunnelmark.analyse.analysis import ANCHOR
+from tunnelmark.analyse.arms import ANCHOR
 from tunnelmark.analyse.bottleneck import apart, apart_from_direct, bound_of
 from tunnelmark.analyse.machines import BETWEEN, MachineComparison
 from tunnelmark.analyse.model import Analysis, Bottleneck, Interval, MetricCell, Scenario

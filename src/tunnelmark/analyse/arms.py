@@ -1,4 +1,4 @@
-"""Summarises each arm over its trials: how many have a result, and how long the first packet took."""
+"""Says which arms are references and which are compared, and summarises each over its trials."""
 
 from __future__ import annotations
 
@@ -8,7 +8,23 @@ from statistics import median
 from tunnelmark.analyse.intervals import share
 from tunnelmark.analyse.model import Analysis, ArmSummary, Scenario, Spread
 from tunnelmark.analyse.pairing import setting_of
-from tunnelmark.record.results import TrialRow
+from tunnelmark.record.results import ArmInfo, PlanInfo, TrialRow
+
+DIRECT = "direct"
+"""The `vpn` of an arm that uses no VPN; the first such arm is the reference of every ratio."""
+
+ANCHOR = "anchor"
+"""The `vpn` of an anchor, our own tunnel (`vpns.anchor`): it is compared with direct alone, and not ranked."""
+
+
+def reference_of(plan: PlanInfo) -> str | None:
+    """Return the name of direct, with which the other arms are compared; None if the plan has no such arm."""
+    return next((arm.name for arm in plan.arms if arm.vpn == DIRECT and arm.same_as is None), None)
+
+
+def contenders(plan: PlanInfo, reference: str | None) -> list[ArmInfo]:
+    """Return the arms that are compared with each other: all but direct, anchors, and the second names of arms."""
+    return [arm for arm in plan.arms if arm.same_as is None and arm.name != reference and arm.vpn != ANCHOR]
 
 
 def summaries(arms: Iterable[str], trials: Sequence[TrialRow]) -> tuple[ArmSummary, ...]:

@@ -16,11 +16,12 @@ from math import exp, log, sqrt
 from statistics import fmean, stdev
 
 from tunnelmark.analyse import detectable, intervals
-from tunnelmark.analyse.analysis import ANCHOR, asked
+from tunnelmark.analyse.analysis import asked
+from tunnelmark.analyse.arms import contenders
 from tunnelmark.analyse.margins import negligible
 from tunnelmark.analyse.model import Analysis, Comparison, Scenario
 from tunnelmark.analyse.pairing import additive, effect, is_planned
-from tunnelmark.record.results import ArmInfo, MetricInfo, PlanInfo, TrialRow
+from tunnelmark.record.results import MetricInfo, PlanInfo, TrialRow
 
 COUNTS = (3, 5, 8, 12, 20, 40)
 """The numbers of blocks that are shown: from the fewest that give an interval to the largest number by default."""
@@ -90,7 +91,7 @@ def _primary(plan: PlanInfo) -> Iterator[tuple[Scenario, MetricInfo]]:
 
 def stated(plan: PlanInfo, reference: str | None, sd: float) -> tuple[BlockSpread, ...]:
     """Return a spread of `sd` (0.1: 10 %) for each arm, setting and primary metric that is compared by a ratio."""
-    arms = _contenders(plan, reference)
+    arms = contenders(plan, reference)
     # A VPN's two twins scatter against each other by the square root of two times its scatter against a quiet direct.
     twins = sqrt(2) * log(1 + sd) if any(arm.same_as in {one.name for one in arms} for arm in plan.arms) else 0.0
     return tuple(
@@ -107,7 +108,7 @@ def measured(analysis: Analysis) -> tuple[BlockSpread, ...]:
 
     Comparisons with a zero in a ratio, or with fewer than `intervals.MIN_BLOCKS` blocks, are left out.
     """
-    arms = {arm.name for arm in _contenders(analysis.results.plan, analysis.reference)}
+    arms = {arm.name for arm in contenders(analysis.results.plan, analysis.reference)}
     found = []
     for cell in analysis.cells:
         if cell.arm not in arms or not cell.metric.primary or cell.against_direct is None:
@@ -221,10 +222,6 @@ def _sd(metric: MetricInfo, pair: Comparison) -> float | None:
     if pair.doubt == "zeros" or len(pair.effects) < intervals.MIN_BLOCKS:
         return None
     return stdev(additive(metric, value) for value in pair.effects)
-
-
-def _contenders(plan: PlanInfo, reference: str | None) -> list[ArmInfo]:
-    return [arm for arm in plan.arms if arm.same_as is None and arm.name != reference and arm.vpn != ANCHOR]
 
 
 def as_percent(sd: float) -> float:

@@ -20,6 +20,7 @@ from typing import Literal
 from tunnelmark.analyse import intervals
 from tunnelmark.analyse.margins import equal_within
 from tunnelmark.analyse.model import RELIABLE, Analysis, MetricCell, Scenario
+from tunnelmark.analyse.stopping import more_or_ended
 from tunnelmark.plan.enough import BATCH, Enough
 from tunnelmark.plan.study_arms import NEW, OLD, OLD_AGAIN
 from tunnelmark.record.results import BlockDecision, MetricInfo
@@ -271,16 +272,7 @@ def decision(
     if verdict.final:
         nothing = verdict.outcome == "undecided"
         return BlockDecision(blocks, "nothing" if nothing else "found", blocks, spent, reason(verdict))
-    if blocks >= enough.most:
-        return BlockDecision(blocks, "cap", blocks, spent, f"{enough.most} blocks are the most that were asked for")
-    to = min(enough.most, blocks + BATCH)
-    if enough.budget is not None and block_seconds > 0:
-        to = min(to, blocks + int(max(enough.budget - spent, 0.0) / block_seconds))
-    if enough.budget is not None and (to <= blocks or spent >= enough.budget):
-        return BlockDecision(
-            blocks, "budget", blocks, spent, "another block would not end within the time that was given"
-        )
-    return BlockDecision(blocks, "more", to, spent, reason(verdict))
+    return more_or_ended(enough, blocks, reason(verdict), spent=spent, block_seconds=block_seconds)
 
 
 def reason(verdict: BuildVerdict) -> str:

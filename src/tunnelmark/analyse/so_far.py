@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tunnelmark.analyse.analysis import DIRECT
+from tunnelmark.analyse.arms import reference_of
 from tunnelmark.analyse.attempts import chosen, usable
 from tunnelmark.analyse.intervals import level_of
 from tunnelmark.analyse.model import Comparison, Scenario
@@ -39,7 +39,7 @@ class EffectsSoFar:
         direct.
         """
         plan = self._plan
-        reference = next((arm.name for arm in plan.arms if arm.vpn == DIRECT and arm.same_as is None), None)
+        reference = reference_of(plan)
         if reference is None:
             return ()
         values = values_by_block(chosen(self._rows), lambda row, name: usable(row, self._primary[row.workload, name]))

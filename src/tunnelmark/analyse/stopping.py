@@ -16,8 +16,8 @@ from math import ceil, exp, inf, isfinite, log, sqrt
 from typing import Literal
 
 from tunnelmark.analyse import intervals
-from tunnelmark.analyse.analysis import ANCHOR
 from tunnelmark.analyse.anchor_multiples import headlines
+from tunnelmark.analyse.arms import contenders
 from tunnelmark.analyse.model import RELIABLE, Analysis, Interval, MetricCell, Scenario
 from tunnelmark.plan.enough import BATCH, Enough
 from tunnelmark.record.results import BlockDecision, MetricInfo, Results
@@ -93,9 +93,7 @@ def widths(analysis: Analysis, enough: Enough) -> tuple[RatioWidth, ...]:
     names of arms (A/A) are left out: they are references, for whose precision a run does not wait.
     """
     plan = analysis.results.plan
-    asked = {
-        arm.name for arm in plan.arms if arm.same_as is None and arm.vpn != ANCHOR and arm.name != analysis.reference
-    }
+    asked = {arm.name for arm in contenders(plan, analysis.reference)}
     firsts = {(each.arm, each.setting, each.metric.name): each for each in headlines(analysis)}
     level = intervals.level_of(enough)
     found = []
@@ -159,7 +157,7 @@ def decision(
     `spent`: the seconds that the run took so far. `block_seconds`: the seconds that one block takes.
     """
 
-    def ended(decided: Literal["precise", "nothing", "cap", "budget"], why: str) -> BlockDecision:
+    def ended(decided: Literal["precise", "nothing"], why: str) -> BlockDecision:
         return BlockDecision(blocks, decided, blocks, spent, why)
 
     waiting = [each for each in found if each.state == "open"]
@@ -169,16 +167,25 @@ def decision(
             none = f"no ratio can be within {100 * enough.precision:g} % with {enough.most} blocks"
             return ended("nothing", none if found else "nothing in this study is compared by a ratio")
         return ended("precise", f"{precise} of {len(found)} ratios are within {100 * enough.precision:g} %")
+    why = (
+        "there is time" if enough.precision is None else f"{len(waiting)} of {len(found)} ratios are not precise enough"
+    )
+    return more_or_ended(enough, blocks, why, spent=spent, block_seconds=block_seconds)
+
+
+def more_or_ended(enough: Enough, blocks: int, why: str, *, spent: float, block_seconds: float) -> BlockDecision:
+    """Return the decision on a run for which `blocks` blocks are too few: a batch more for the reason `why`, or the end.
+
+    The run ends at its largest number of blocks, or if no further block would end within its time.
+    """
     if blocks >= enough.most:
-        return ended("cap", f"{enough.most} blocks are the most that were asked for")
+        return BlockDecision(blocks, "cap", blocks, spent, f"{enough.most} blocks are the most that were asked for")
     to = min(enough.most, blocks + BATCH)
     if enough.budget is not None and block_seconds > 0:
         to = min(to, blocks + int(max(enough.budget - spent, 0.0) / block_seconds))
     if enough.budget is not None and (to <= blocks or spent >= enough.budget):
-        return ended("budget", "another block would not end within the time that was given")
-    why = (
-        "there is time" if enough.precision is None else f"{len(waiting)} of {len(found)} ratios are not precise enough"
-    )
+        said = "another block would not end within the time that was given"
+        return BlockDecision(blocks, "budget", blocks, spent, said)
     return BlockDecision(blocks, "more", to, spent, why)
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tunnelmark import registry
 from tunnelmark.analyse import block_power, judge, stopping
-from tunnelmark.analyse.analysis import DIRECT
+from tunnelmark.analyse.arms import reference_of
 from tunnelmark.cli import output, param_types, plan_price
 from tunnelmark.cli.progress import estimate
 from tunnelmark.errors import UsageError
@@ -50,7 +50,7 @@ def power_(study: str, earlier: Path | None, sd: str | None, json_: bool) -> Non
     loaded = load_study(study, Files.standard(), registry.catalogue())
     context = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
     info = described(loaded, context)
-    reference = next((arm.name for arm in info.arms if arm.vpn == DIRECT and arm.same_as is None), None)
+    reference = reference_of(info)
     together = block_power.questions(info, reference)
     block_seconds = estimate(order(replace(loaded, blocks=1)), context)
     splits: tuple[block_power.Split, ...] = ()

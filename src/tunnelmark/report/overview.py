@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunnelmark.analyse import remedy
-from tunnelmark.analyse.analysis import ANCHOR, DIRECT
+from tunnelmark.analyse.arms import ANCHOR, DIRECT
 from tunnelmark.analyse.ceilings import is_throughput
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.record import arm_programs
