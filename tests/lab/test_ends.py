@@ -49,5 +49,4 @@ def test_a_delay_one_way_is_met_once_whoever_the_ends_are(arm: str, topology: st
     assert attempt.link == link
     assert attempt.outcome == "ok", attempt.failure
     values = {sample.metric: sample.value for sample in attempt.samples if sample.time is None}
-    assert values["rtt_min"] >= 50
-    assert values["rtt_median"] < 90, "not there and back"
+    assert 50 <= values["rtt_min"] < 90, "not there and back"

@@ -54,8 +54,9 @@ def within(seconds: float, holds: Callable[[], bool]) -> bool:
 
 @pytest.fixture(autouse=True)
 def _seen() -> None:
-    if not nices():
+    if not Path("/proc/2/comm").exists() or Path("/proc/2/comm").read_text().strip() != "kthreadd":
         pytest.skip("the kernel's threads cannot be seen here: this is a container")
+    assert nices(), "the kernel shows its threads, and the census has none"
 
 
 def test_while_a_lab_stands_they_weigh_as_much_as_it():

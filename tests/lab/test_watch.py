@@ -203,7 +203,7 @@ def test_system_calls_are_counted_or_the_reason_is_told(tmp_path: Path):
 
     values, notes = on("openvpn", tmp_path, body)
     if "syscalls_source" not in values:
-        assert notes, "nothing was seen, and nobody says why"
+        assert notes.get("syscalls") or notes.get("syscalls_source"), "nothing was seen, and nobody says why"
     else:
         assert 1 <= values["syscalls_per_packet_source"] < 20  # at least one to read or to write each packet
 

@@ -148,10 +148,11 @@ async def passes(lab: Lab, source: str, target: str, *, tcp: bool = False) -> bo
         async with asyncio.timeout(PATIENCE):
             while True:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(listener.wait(), 0.1)
+                    ended = await asyncio.wait_for(listener.wait(), 0.1)
+                    assert ended.code == 0, "the listener failed, and heard nothing"
                     return True
                 if await dropped(asked) >= before + DROPPED:
-                    return listener.exit is not None
+                    return listener.exit is not None and listener.exit.code == 0
     except TimeoutError:
         pytest.fail(f"nothing of {source} reaches {target}, and nothing is dropped there")
     finally:

@@ -97,7 +97,7 @@ def test_probes_leave_at_their_times():
     phases = planned(here, ends=(140_000_000, 290_000_000))
     records, said = probe({"bind": here, "until": 300_000_000, "phases": phases})
     assert [phase["sent"] for phase in said["phases"]] == [100, 40]
-    assert np.median(records["received"] - records["sent"]) < 5_000_000
+    assert 0 < np.min(records["received"] - records["sent"]) < 5_000_000
     probes = records[records["phase"] == 0]
     assert 0.095 < (probes["sent"][-1] - probes["sent"][0]) / 1e9 < 0.3
 

@@ -180,7 +180,7 @@ async def look(clocks: HostClocks, ahead: int, wait: float) -> None:
 def test_the_quickest_answer_says_how_far_a_clock_is_ahead():
     clocks, ahead = HostClocks(), 5_000_000_000
     assert clocks.offset == ClockOffset(0, 0, 0)
-    for wait in (0.02, 0.0, 0.02):
+    for wait in (0.02, 0.0, 0.0, 0.0, 0.02):
         asyncio.run(look(clocks, ahead, wait))
     offset = clocks.offset
     assert offset.error < 10_000_000, "the slow answers do not count"
