@@ -204,11 +204,16 @@ def require(part: Requirement) -> dict[str, Path]:
     return {program: find(program, part.packages, part.recipe, part.strict, part.own) for program in part.programs}
 
 
-@functools.lru_cache
-def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes in hexadecimal; OSError if it cannot be read."""
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes in hexadecimal, as it is now; OSError if it cannot be read."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@functools.lru_cache
+def sha256(path: Path) -> str:
+    """Return what `digest` returned for the path first: a program does not change while it is measured."""
+    return digest(path)
 
 
 def _packages(program: str) -> tuple[str, ...]:

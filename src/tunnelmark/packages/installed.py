@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import time
@@ -41,7 +40,7 @@ def changed(recipe: Recipe, folder: Path) -> str:
         return "its recipe has changed since"
     for program, path in paths(recipe, folder).items():
         try:
-            if _hash(path) != record["programs"][program]["sha256"]:
+            if programs.digest(path) != record["programs"][program]["sha256"]:
                 return f"{program} is not the one that was installed"
         except (OSError, KeyError, TypeError):
             return f"{program} is gone"
@@ -79,7 +78,7 @@ def write(recipe: Recipe, folder: Path, *, version: str, seconds: float, toolcha
         "seconds": round(seconds, 1),
         "installed": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "programs": {
-            program: {"sha256": _hash(path), "bytes": path.stat().st_size}
+            program: {"sha256": programs.digest(path), "bytes": path.stat().st_size}
             for program, path in paths(recipe, folder).items()
         },
     }
@@ -103,8 +102,3 @@ def place(built: Path, target: Path) -> None:
         shutil.rmtree(new)
     else:
         new.rename(target)
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:  # not programs.sha256, which remembers: the path may hold another program by now
-        return hashlib.file_digest(file, "sha256").hexdigest()

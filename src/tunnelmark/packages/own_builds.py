@@ -80,8 +80,7 @@ def keep(program: Path, name: str) -> Path:
 
     Copies that were not used for a month are removed.
     """
-    with program.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+    found = programs.digest(program)
     folder = paths.cache("builds", found[: 2 * _HEX])
     target = folder / name
     if not target.exists():
@@ -198,7 +197,7 @@ def _whole(folder: Path) -> bool:
     """Return whether a build is in the cache, and its programs still have the hashes that were recorded for them."""
     try:
         record = json.loads((folder / _RECORD).read_text())["programs"]
-        return all(_hash(folder / name) == known for name, known in record.items())
+        return all(programs.digest(folder / name) == known for name, known in record.items())
     except (OSError, ValueError, KeyError):
         return False
 
@@ -243,7 +242,7 @@ def _store(made: Mapping[str, Path], folder: Path, source: SourceTree, commit: s
     for name, path in made.items():
         shutil.copyfile(path, folder / name)
         (folder / name).chmod(0o755)
-    hashes = {name: _hash(folder / name) for name in made}
+    hashes = {name: programs.digest(folder / name) for name in made}
     record = {"commit": commit, "build": source.build, "programs": hashes}
     (folder / _RECORD).write_text(json.dumps(record, indent=2) + "\n")  # last: without it the folder is not whole
 
@@ -277,8 +276,3 @@ def _caller() -> dict[str, Any]:
     user = pwd.getpwuid(int(known))
     environment = os.environ | {"HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name}
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "env": environment}
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

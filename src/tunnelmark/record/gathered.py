@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 
 from tunnelmark.errors import DiskFull, StoreError
 from tunnelmark.plan.load import write_inputs
-from tunnelmark.record import results, several_runs, store
+from tunnelmark.record import json_file, results, several_runs, store
 from tunnelmark.record.journal import FULL, Journal, entries
 from tunnelmark.record.results import PlanInfo
 from tunnelmark.record.several_runs import Member
@@ -100,7 +100,7 @@ class GatheredRuns:
         try:
             (folder / results.INPUTS).mkdir(parents=True)
             write_inputs(inputs, folder / results.INPUTS)
-            _write(folder / ASKED, asked)
+            json_file.write(folder / ASKED, asked)
         except OSError as error:
             raise StoreError(
                 f"{folder} cannot be written: {error.strerror}", hint="choose another with --out"
@@ -134,7 +134,7 @@ class GatheredRuns:
         replaces the record. StoreError if the record cannot be written.
         """
         with self._writing():
-            _write(self._folder / PROGRAMS, environment)
+            json_file.write(self._folder / PROGRAMS, environment)
 
     @property
     def blocks(self) -> frozenset[int]:
@@ -225,13 +225,6 @@ def _locked(folder: Path) -> IO[bytes]:
     except OSError:  # a file system without such locks
         pass
     return lock
-
-
-def _write(file: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file by replacing it in one step, so that it is complete at every moment."""
-    written = file.with_name(f"{file.name}.new")
-    written.write_text(json.dumps(dict(content), indent=1))
-    written.replace(file)
 
 
 def _of_block(name: str, number: int) -> str:

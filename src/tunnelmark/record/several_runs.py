@@ -11,7 +11,6 @@ Layout:
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +18,7 @@ from pathlib import Path
 
 import tunnelmark
 from tunnelmark.errors import StoreError, UsageError
-from tunnelmark.record import journal, results, store
+from tunnelmark.record import journal, json_file, results, store
 from tunnelmark.record.results import Results
 
 FILE, SESSIONS = "merged.json", "sessions"
@@ -56,16 +55,10 @@ def members(folder: Path) -> tuple[Member, ...]:
 
 
 def note(folder: Path, found: Sequence[Member]) -> None:
-    """Write `merged.json`, which names a folder's runs. It is replaced in one step, so it is never incomplete."""
+    """Write `merged.json`, which names a folder's runs."""
     content = {"schema": SCHEMA, "tunnelmark": tunnelmark.__version__, "sessions": [asdict(each) for each in found]}
     folder.mkdir(parents=True, exist_ok=True)
-    written = folder / f"{FILE}.new"
-    with written.open("w", encoding="utf-8") as file:
-        json.dump(content, file, indent=2)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    written.replace(folder / FILE)
+    json_file.write(folder / FILE, content)
 
 
 def load(folder: Path) -> tuple[tuple[Member, Results], ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -20,7 +19,7 @@ from tunnelmark.model.attempt import folder_of
 from tunnelmark.model.retries import Retries
 from tunnelmark.plan.load import save_inputs
 from tunnelmark.plan.model import Plan
-from tunnelmark.record import parquet_schema, results
+from tunnelmark.record import json_file, parquet_schema, results
 from tunnelmark.record.journal import Journal, entries
 from tunnelmark.record.link_check import LinkCheck
 from tunnelmark.record.results import BlockDecision, PlanInfo, Results, Session, TrialRow, YardstickRow
@@ -54,7 +53,7 @@ def create(folder: Path, info: PlanInfo, plan: Plan, environment: Mapping[str, A
         (folder / results.RAW).mkdir(parents=True)
         save_inputs(plan.study, folder / results.INPUTS)
         write_plan(folder, info)
-        _write(folder / results.ENVIRONMENT, dict(environment))
+        json_file.write(folder / results.ENVIRONMENT, dict(environment))
     except OSError as error:
         raise StoreError(
             f"{folder} cannot be written: {error.strerror}", hint="choose another folder with --out"
@@ -62,10 +61,8 @@ def create(folder: Path, info: PlanInfo, plan: Plan, environment: Mapping[str, A
 
 
 def write_plan(folder: Path, info: PlanInfo) -> None:
-    """Write or replace the plan of a results folder, in one step, so it is never incomplete. OSError if that fails."""
-    written = folder / f"{results.PLAN}.new"
-    _write(written, _PLAN.dump_python(info, mode="json"))
-    written.replace(folder / results.PLAN)
+    """Write or replace the plan of a results folder. OSError if that fails."""
+    json_file.write(folder / results.PLAN, _PLAN.dump_python(info, mode="json"))
 
 
 def as_read(info: PlanInfo) -> PlanInfo:
@@ -239,11 +236,3 @@ def _read(folder: Path, name: str) -> bytes:
         return (folder / name).read_bytes()
     except OSError:
         raise StoreError(f"{folder} holds no results", hint="name the folder that a run has written") from None
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    with path.open("w") as file:
-        json.dump(content, file, indent=2, ensure_ascii=False)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
