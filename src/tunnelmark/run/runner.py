@@ -108,14 +108,14 @@ class RunContext:
         """Return those of the coming trials whose VPN must be started before the trial `trials[0]` is measured.
 
         `trials`: the coming trials, in their order. A VPN that needs time to converge does so while earlier trials are
-        measured. It is started between two trials, never during a trial. A VPN that converges disturbs a trial little:
+        measured. It is started between two trials, never during a trial, and the next trial waits until its nodes
+        answer, so that the time of its first packet is that on a machine without other work. A VPN that converges disturbs a trial little:
         an idle mesh sends a few packets a second, on its own links.
         """
         ahead = 0.0
         for place, trial in enumerate(trials[1:]):
             driver = self.drivers[trial.arm.vpn]
-            waits = driver.start_of(len(trial.topology.nodes)) + driver.convergence_time
-            if waits > ahead and not self.workloads[trial.use.workload].at_once:
+            if driver.convergence_time > ahead and not self.workloads[trial.use.workload].at_once:
                 yield trial
             ahead += self.seconds(trials[place + 1])
 
@@ -159,8 +159,12 @@ class RunContext:
         return traffic.window + traffic.warmup
 
     def besides(self, trial: Trial) -> float:
-        """Estimate the seconds that a trial takes in addition to its traffic, without the VPN's convergence."""
-        return BETWEEN + ROUND_TRIPS * round_trip(crossed(trial.topology, trial.profile))
+        """Estimate the seconds that a trial takes in addition to its traffic: its lab, and the VPN until it answers.
+
+        Convergence after that is not in it, as other trials are measured meanwhile.
+        """
+        starts = self.drivers[trial.arm.vpn].start_of(len(trial.topology.nodes))
+        return BETWEEN + starts + ROUND_TRIPS * round_trip(crossed(trial.topology, trial.profile))
 
 
 async def carry_out(

@@ -250,7 +250,7 @@ class Driver(Generic[OptionsT]):
     """Debian packages that contain the programs of the default build."""
 
     startup_time: float = 0.0
-    """Seconds until nodes usually answer each other, if more than a few. A run starts the VPN earlier by that time."""
+    """Seconds until nodes usually answer each other, if more than a few. A run waits that much longer for them."""
 
     convergence_time: float = 0.0
     """Seconds from the nodes' first answers until the VPN has usually converged (see `Deployment.converged`)."""
