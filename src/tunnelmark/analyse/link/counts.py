@@ -168,9 +168,12 @@ def place_of(links: Sequence[Sequence[str]], way: str) -> tuple[int, int]:
 
 
 def parts(results: Results) -> Iterator[tuple[str, str, LinkPart]]:
-    """Judge the counts of all trials: yield the names of profile and topology, and the judged part of the profile."""
+    """Judge the counts of all trials: yield the names of profile and topology, and the judged part of the profile.
+
+    What a link counted that has a profile of its own in its topology says nothing of the study's profile.
+    """
     largest: dict[tuple[str, str, str, int], LinkCounts] = {}
-    links = {topology.name: list(topology.links.values()) for topology in results.plan.topologies}
+    topologies = {topology.name: topology for topology in results.plan.topologies}
     for row in results.trials:
         for one in row.counted:
             key = row.profile, row.topology, one.way, row.block
@@ -179,7 +182,9 @@ def parts(results: Results) -> Iterator[tuple[str, str, LinkPart]]:
     profiles = {profile.name: profile for profile in results.plan.profiles}
     summed: dict[tuple[str, str, str, bool], list[tuple[LinkCounts, LinkPath]]] = {}
     for (profile, topology, way, block), one in largest.items():
-        number, place = place_of(links[topology], way)
+        number, place = place_of(list(topologies[topology].links.values()), way)
+        if list(topologies[topology].links)[number] in topologies[topology].own:
+            continue
         path = LinkPath(link_seed(results.plan.seed, block), number, place)
         summed.setdefault((profile, topology, way, place > 0), []).append((one, path))
     for (profile, topology, way, forward), each in summed.items():
