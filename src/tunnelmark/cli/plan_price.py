@@ -60,8 +60,10 @@ def price(
         raise UsageError(f"--per-hour {per_hour} is not a price", hint="state what an hour costs, such as 0.20")
     loaded = of_length(study, length)
     context = RunContext(registry.vpns(), registry.workloads(), environment.socket_buffer_limit())
-    blocks = loaded.blocks if loaded.enough is None else max(loaded.enough.most, loaded.blocks)
     block = estimate(order(loaded), context) / loaded.blocks
+    blocks = loaded.blocks if loaded.enough is None else max(loaded.enough.most, loaded.blocks)
+    if loaded.enough is not None and loaded.enough.budget is not None:
+        blocks = min(blocks, max(int(loaded.enough.budget / block), loaded.blocks))
     before = _seconds(set_up)
     measuring = block * (ceil(blocks / machines) if spread else blocks)
     hours = ceil((before + measuring) / 36) / 100  # as they are printed, so that the printed price is their product

@@ -142,12 +142,16 @@ class _Listener:
     def fit(self, found: WorkerFacts, taken: Sequence[WorkerFacts]) -> str:
         """Return why the worker with the facts `found` may not measure; "" if it may.
 
-        A worker may not measure if its programs differ from those of the run's first worker, if its machine has much
+        A worker may not measure if its programs differ from those of the first worker that may, if its machine has much
         other work, or if one of the workers that may measure already (`taken`) is on the same machine.
         """
-        if self._first is None:
+        why = self._unfit(found, taken)
+        if self._first is None and not why:
             self._first = found
-        elif found.programs != self._first.programs:
+        return why
+
+    def _unfit(self, found: WorkerFacts, taken: Sequence[WorkerFacts]) -> str:
+        if self._first is not None and found.programs != self._first.programs:
             return "; ".join(differing(self._first.environment, found.environment)) or "other programs"
         load = (found.environment.get("load") or {}).get("before") or {}
         cores = int(found.environment["machine"]["cores"])

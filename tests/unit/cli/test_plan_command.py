@@ -94,6 +94,13 @@ def test_a_price_is_machines_times_hours_times_what_is_stated(study: str, capsys
     assert shared["measuring_seconds"] == pytest.approx(3 * 4 * (4.0 + 0.35))  # eight blocks on three machines
 
 
+def test_a_price_is_of_the_time_that_a_study_gives_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """As it was, it was that of the most blocks, forty by default, which such a study never reaches."""
+    (tmp_path / "mine.toml").write_text(TEXT.replace("[study]\n", '[study]\ntime_budget = "5 min"\n', 1))
+    found = priced(capsys, str(tmp_path / "mine.toml"), "--per-hour", "1")
+    assert 4 * 60 < found["measuring_seconds"] <= 5 * 60
+
+
 def test_a_price_says_what_it_is_of_and_what_is_not_in_it(study: str, capsys: pytest.CaptureFixture[str]):
     assert main(["plan", "price", study, "--blocks", "10", "--per-hour", "2", "--currency", "USD"]) == 0
     said = capsys.readouterr().out

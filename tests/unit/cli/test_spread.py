@@ -73,6 +73,12 @@ def test_a_busy_worker_is_taken_where_nothing_is_waited_for_and_where_time_is_co
     )
 
 
+def test_a_worker_that_may_not_measure_decides_nothing_for_the_others(tmp_path: Path) -> None:
+    found = listener(tmp_path)
+    assert found.fit(worker("busy", sha="old", busy=0.9), []) == "other work takes 0.9 of its 2 cores"
+    assert found.fit(worker("a"), []) == ""
+
+
 def test_a_worker_with_other_programs_is_left_out_also_where_time_is_counted(tmp_path: Path) -> None:
     found = listener(tmp_path, counted=True)
     assert found.fit(worker("a"), []) == ""
