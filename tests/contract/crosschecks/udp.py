@@ -24,6 +24,9 @@ def agrees(seen: Seen) -> None:
     assert -room <= counted - received - unread <= after + room, (received, unread, after, counted)
     sent = seen.payload(seen.ends.source, "tx", _HEADERS) / _LENGTH
     assert abs(sent - sent_packets) <= max(10, AGREE * sent), (sent, sent_packets)
+    # The reading's own figure is of the window alone, without the warm-up.
+    delivered = seen.value("delivered") * seen.reading.window / 8
+    assert received * _LENGTH / 2 <= delivered <= received * _LENGTH + _LENGTH * room, (delivered, received)
     # The workload leaves the warm-up out, and nobody knows when the socket was full.
     missing = 100 * (1 - (counted - unread) / sent)
     over = seen.value("lost") - missing
