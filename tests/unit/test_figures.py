@@ -137,7 +137,7 @@ def test_the_finding_about_hops_has_what_its_command_prints() -> None:
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     page = (ROOT / "docs" / "findings" / "hops-of-a-cascade.md").read_text()
     assert printed.strip() in page
-    assert f"published/{run.name})" in page
+    assert f"`published/{run.name}`" in page
 
 
 def test_the_finding_about_floods_over_a_delay_has_what_its_command_prints() -> None:

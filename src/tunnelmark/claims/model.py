@@ -234,7 +234,7 @@ class Values(Protocol):
     """The interface of all sources of values: a run, several machines, the printed values, or raw data.
 
     `paired`: values of one block belong together. `single`: claims are judged by the values as they are, without
-    intervals. `measured_here`: whether a run of this laboratory gave the values, and not the source itself or whoever
+    intervals. `measured_here`: whether a run of this laboratory gave the values, and not the source itself or one who
     repeated it by hand. `units`: which machine each block ran on (from the block to the machine's index), if intervals are over
     machines; {} if they are over blocks.
     """

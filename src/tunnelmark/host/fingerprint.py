@@ -15,11 +15,9 @@ import platform
 import re
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from tunnelmark.host.cores import listed
 
 _APPLICATION = b"tunnelmark"
 """The key of the hash of a machine's id: machine-id(5) asks not to publish the id itself."""
@@ -113,7 +111,14 @@ def look(root: Path = Path("/"), *, guest: bool = False) -> Fingerprint:
 
 def siblings(root: Path = Path("/")) -> tuple[frozenset[int], ...]:
     """Return the groups of cores (logical ones) that share a physical core; () if none do."""
-    return tuple(frozenset(listed(group)) for group in _siblings(root / "sys/devices/system/cpu"))
+    return tuple(frozenset(_cores(group)) for group in _siblings(root / "sys/devices/system/cpu"))
+
+
+def _cores(listed: str) -> Iterator[int]:
+    """Yield the cores of a list as the kernel writes it: `0,4` or `0-1`."""
+    for part in listed.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
 
 
 def _cpu(said: Mapping[str, str], place: Path, *, with_mhz: bool) -> Cpu:

@@ -58,7 +58,7 @@ class AcrossTable:
         count = len(self.matrix.heads)
         each = -(-count // -(-count // fit))
         for begin in range(0, count, each):
-            rows = [
+            rows: list[tuple[str | Text, ...]] = [
                 (
                     Text(queries.label(self.analysis, arm), style="bold" if arm == self.analysis.reference else ""),
                     *(_short(cell) for cell in cells[begin : begin + each]),

@@ -189,7 +189,7 @@ def _grids(analysis: Analysis) -> list[RenderableType]:
     parts: list[RenderableType] = []
     for grid in paths_found.grids(analysis):
         parts.append(Text(f"\n{grid.title}", style="bold"))
-        rows = [
+        rows: list[tuple[str | Text, ...]] = [
             (
                 paths_found.named(kinds),
                 *(

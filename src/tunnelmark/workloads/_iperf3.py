@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.model.steps import TcpPort
 from tunnelmark.units import Duration
-from tunnelmark.workloads._printed import Printed, document
+from tunnelmark.workloads._printed import ProgramOutput, document
 from tunnelmark.workloads.base import Endpoints, Program, Traffic
 
 PROGRAM, PACKAGE = "iperf3", "iperf3"
@@ -32,7 +32,7 @@ _OVERDUE_S = 5.0  # a silence this much longer than the test is an error; within
 _LONGEST_S = 86400.0  # seconds: iperf3 accepts no longer timeout, and no longer test
 
 
-class Span(Printed):
+class Span(ProgramOutput):
     """One interval of one stream; `start` and `end` are seconds since the test began on that side."""
 
     start: float
@@ -45,13 +45,13 @@ EndT = TypeVar("EndT", bound=BaseModel)
 ReportT = TypeVar("ReportT", bound=BaseModel)
 
 
-class IperfInterval(Printed, Generic[SpanT]):
+class IperfInterval(ProgramOutput, Generic[SpanT]):
     """One interval of the test, with its figures for each stream."""
 
     streams: Annotated[tuple[SpanT, ...], Field(min_length=1)]
 
 
-class Report(Printed, Generic[SpanT, EndT]):
+class Report(ProgramOutput, Generic[SpanT, EndT]):
     """The JSON report of one side of iperf3: its intervals, and the figures at the end of the test."""
 
     intervals: tuple[IperfInterval[SpanT], ...]

@@ -13,7 +13,7 @@ from tunnelmark.errors import OutputUnreadable
 FormT = TypeVar("FormT", bound=BaseModel)
 
 
-class Printed(BaseModel):
+class ProgramOutput(BaseModel):
     """The base class of all parts of a program's JSON; fields that are not read are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)

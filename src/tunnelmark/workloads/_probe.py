@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.model.steps import LogMatch
 from tunnelmark.units import Share
-from tunnelmark.workloads._printed import FormT, Printed, understood
+from tunnelmark.workloads._printed import FormT, ProgramOutput, understood
 from tunnelmark.workloads.base import Endpoints, Program
 
 PROGRAM = "tunnelmark-probe"
@@ -27,7 +27,7 @@ _BUFFER = 4 * 1024 * 1024
 """The socket buffer to ask for, in bytes; the workload `udp` says why."""
 
 
-class ProbeTrial(Printed):
+class ProbeTrial(ProgramOutput):
     """One test of one rate within a trial; `offered`: datagrams sent a second, `seconds`: the length of the test."""
 
     size: int  # bytes of payload

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.model.steps import UdpPort
-from tunnelmark.workloads._printed import Printed, document
+from tunnelmark.workloads._printed import ProgramOutput, document
 from tunnelmark.workloads.base import EVENTS, Endpoints, Program
 
 PROGRAM = "tunnelmark-probe"
@@ -68,7 +68,7 @@ def _at(address: object) -> str:
     return f"[{text}]:{_PORT}" if ":" in text else f"{text}:{_PORT}"
 
 
-class StreamReport(Printed):
+class StreamReport(ProgramOutput):
     """The report that one end printed; its times are in us since `start`, which is in ns of CLOCK_MONOTONIC."""
 
     start: int

@@ -24,7 +24,7 @@ from pydantic import AwareDatetime
 from tunnelmark.errors import OutputUnreadable, WorkloadFailed
 from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.model.steps import Command, File
-from tunnelmark.workloads._printed import Printed, understood
+from tunnelmark.workloads._printed import ProgramOutput, understood
 from tunnelmark.workloads.base import Endpoints, Program
 
 PROGRAM, RECIPE = "vegeta", "vegeta"
@@ -102,7 +102,7 @@ class Answer:
     error: str
 
 
-class _Result(Printed):
+class _Result(ProgramOutput):
     """A line of `vegeta encode --to json`; `latency` is in nanoseconds."""
 
     seq: int

@@ -23,7 +23,7 @@ from tunnelmark.model.steps import Command, CommandSucceeds, CopyFile, File, Log
 from tunnelmark.plan.fields import MomentText
 from tunnelmark.units import Duration
 from tunnelmark.workloads import _nginx, _vegeta
-from tunnelmark.workloads._printed import Printed, understood
+from tunnelmark.workloads._printed import ProgramOutput, understood
 from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload
 
 SERVER, STORE, PODS = "apiserver", "etcd", "pods"
@@ -104,7 +104,7 @@ class KubeApiOptions(Options):
         return _vegeta.Attack(skipped + self.requests, self.rate, skipped=skipped)
 
 
-class _Audited(Printed):
+class _Audited(ProgramOutput):
     """A line of the server's audit log."""
 
     stage: str

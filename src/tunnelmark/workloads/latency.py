@@ -19,7 +19,7 @@ from tunnelmark.model.options import Options
 from tunnelmark.plan.fields import DurationText, OfPath, ShareText
 from tunnelmark.units import Duration, Share
 from tunnelmark.workloads import _probe
-from tunnelmark.workloads._printed import Printed
+from tunnelmark.workloads._printed import ProgramOutput
 from tunnelmark.workloads.base import Endpoints, Reading, Traffic, Workload
 
 _Way = Literal["forward", "back"]
@@ -77,7 +77,7 @@ class LatencyOptions(Options):
         return self
 
 
-class _Delays(Printed):
+class _Delays(ProgramOutput):
     """All probes of one direction at one load (in per cent): delays in nanoseconds, None for a probe that was lost."""
 
     direction: _Way
@@ -93,7 +93,7 @@ class _Delays(Printed):
         return arrived, 100 * (1 - len(arrived) / len(probes))
 
 
-class _Capacity(Printed):
+class _Capacity(ProgramOutput):
     size: int
     rate: float
     limit: Literal["sender", "receiver"] | None

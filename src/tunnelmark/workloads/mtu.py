@@ -21,7 +21,7 @@ from tunnelmark.model.steps import TcpPort, UdpPort
 from tunnelmark.plan.fields import DurationText, OfPath, WholeSeconds
 from tunnelmark.units import Duration
 from tunnelmark.workloads import _iperf3
-from tunnelmark.workloads._printed import FormT, Printed, understood
+from tunnelmark.workloads._printed import FormT, ProgramOutput, understood
 from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload, check_warmup
 
 PROGRAM = "tunnelmark-probe"
@@ -62,7 +62,7 @@ class MtuOptions(Options):
         return self
 
 
-class _Found(Printed):
+class _Found(ProgramOutput):
     """The result of the search, as the probe prints it; sizes are those of inner IP packets in bytes."""
 
     mtu: int
@@ -70,11 +70,11 @@ class _Found(Printed):
     above: Literal["local", "icmp", "silent"]
 
 
-class _Begin(Printed):
+class _Begin(ProgramOutput):
     tcp_mss_default: int  # payload bytes of a segment without TCP options; read once it is connected
 
 
-class _Client(Printed):
+class _Client(ProgramOutput):
     start: _Begin
 
 
@@ -82,7 +82,7 @@ class _Received(_iperf3.Span):
     bytes: int
 
 
-class _Congestion(Printed):
+class _Congestion(ProgramOutput):
     receiver_tcp_congestion: str
 
 

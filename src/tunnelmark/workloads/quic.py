@@ -19,7 +19,7 @@ from tunnelmark.model.options import Options
 from tunnelmark.model.steps import LogMatch
 from tunnelmark.plan.fields import DurationText, OfPath
 from tunnelmark.units import Duration
-from tunnelmark.workloads._printed import Printed, document
+from tunnelmark.workloads._printed import ProgramOutput, document
 from tunnelmark.workloads.base import Endpoints, Program, Reading, Traffic, Workload, check_warmup
 
 PROGRAM = "tunnelmark-quic"
@@ -58,7 +58,7 @@ class QuicOptions(Options):
         return self
 
 
-class _Look(Printed):  # crates/quic/src/report.rs explains all fields
+class _Look(ProgramOutput):  # crates/quic/src/report.rs explains all fields
     time: float  # seconds since the download, or its first request, began
     cpu: float  # CPU seconds of the process since it started
 
@@ -67,7 +67,7 @@ class _Arrived(_Look):
     bytes: int
 
 
-class _Datagrams(Printed):
+class _Datagrams(ProgramOutput):
     bytes: int
     datagrams: int
     calls: int
@@ -81,27 +81,27 @@ class _Left(_Look):
     udp_sent: _Datagrams
 
 
-class _Handshake(Printed):
+class _Handshake(ProgramOutput):
     connect_ms: float
     first_byte_ms: float
 
 
-class _Connection(Printed):
+class _Connection(ProgramOutput):
     mtu: int
 
 
-class _Client(Printed):
+class _Client(ProgramOutput):
     handshakes: Annotated[tuple[_Handshake, ...], Field(min_length=1)]
     arrived: tuple[_Arrived, ...]
 
 
-class _Server(Printed):
+class _Server(ProgramOutput):
     congestion_control: tuple[str, ...]
     left: tuple[_Left, ...]
     connections: tuple[_Connection, ...]
 
 
-class _Failed(Printed):
+class _Failed(ProgramOutput):
     error: str
 
 

@@ -18,7 +18,7 @@ from tunnelmark.model.options import Options
 from tunnelmark.plan.fields import DurationText, ShareText
 from tunnelmark.units import Duration, Share
 from tunnelmark.workloads import _probe
-from tunnelmark.workloads._printed import Printed
+from tunnelmark.workloads._printed import ProgramOutput
 from tunnelmark.workloads.base import Endpoints, Reading, Traffic, Workload
 
 _ASCENT_S = 3.0  # seconds of the ascent, some eight trials of 0.1 s, which finds roughly the rate that the path carries
@@ -48,7 +48,7 @@ class UdpSearchOptions(Options):
     resolution: Annotated[ShareText, Field(ge=0.001, le=0.5)] = Share(0.01)
 
 
-class _Found(Printed):
+class _Found(ProgramOutput):
     name: str
     size: int
     loss: float  # per cent
