@@ -88,6 +88,7 @@ class QuantityTable(TomlTable):
     unless_full: bool = Field(
         default=False, description="true where the figure says nothing once the cores of a node are full"
     )
+    all_nodes: bool = Field(default=False, description="true where all nodes send and receive at once")
     full_only: bool = Field(default=False, description="true where only a run with --full asks what the source asked")
     unmeasured: str = Field(default="", description="why no workload of the study measures it")
 
@@ -187,6 +188,10 @@ class ClaimsTable(TomlTable):
     arms: dict[str, str] = Field(description="a table of the source's arms, each with its name in the study")
     absent: dict[str, str] = Field(
         default={}, description="a table of arms that the study does not have, each with the reason"
+    )
+    other_paths: dict[str, str] = Field(
+        default={},
+        description="a table of arms whose packets took paths that a lab does not have, each with the reason",
     )
     quantity: dict[str, QuantityTable] = Field(description="tables [quantity.NAME]")
     condition: dict[str, ConditionTable] = Field(description="tables [condition.NAME]")

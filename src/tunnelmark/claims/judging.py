@@ -136,13 +136,13 @@ def _effect(statement: Statement, values: Values, level: float, refuting: float)
         for bound in (statement.low, statement.high)
     )
     if values.single:
-        inside = _inside(middle, middle, *bounds)
+        inside = _inside(middle, middle, *bounds, strict=statement.strict)
         return Effect(statement, back(middle), None, None, count, "held" if inside else "did not hold")
     if (count < MIN_BLOCKS and values.paired) or error == inf:
         return Effect(statement, back(middle), None, None, count, "undecided")
     half, wide = (t_quantile(freedom, each) * error for each in (level, refuting))
     outcome: ClaimOutcome = "undecided"
-    if _inside(middle - half, middle + half, *bounds):
+    if _inside(middle - half, middle + half, *bounds, strict=statement.strict):
         outcome = "held"
     elif _outside(middle - wide, middle + wide, *bounds):
         outcome = "did not hold"
@@ -217,7 +217,9 @@ def _unpaired(statement: Statement, samples: Mapping[Cell, Mapping[int, float]])
     return middle, sqrt(squares), freedom
 
 
-def _inside(low: float, high: float, least: float | None, most: float | None) -> bool:
+def _inside(low: float, high: float, least: float | None, most: float | None, *, strict: bool = False) -> bool:
+    if strict and (low == least or high == most):
+        return False
     return (least is None or low >= least) and (most is None or high <= most)
 
 

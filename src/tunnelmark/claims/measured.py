@@ -159,6 +159,10 @@ class RunValues:
             return ""
         if quantity.statistic in run_statistics.SPREADS:  # a scatter is compared in its own run, whatever bound it
             return ""
+        if quantity.all_nodes and not self._analysis.results.environment.get("hosts"):
+            return (
+                f"{named}: all nodes work at once and share the cores of this machine; {bound.text} is the limit here"
+            )
         if condition.impaired or self._filled_the_link(cell):
             return f"{named}: the link was the limit there, and {bound.text} is here"
         return ""

@@ -40,6 +40,7 @@ class Quantity:
     `study`: the study that has the workload; "" if it is the study of the whole source.
     `unless_full`: the figure says nothing if a node's cores are full.
     `full_only`: the figure depends on how long the source's tests were, so only a run with `--full` has it.
+    `all_nodes`: all nodes send and receive at once, so it says little where nodes share the cores of one machine.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Quantity:
     statistic: Statistic | None = None
     unless_full: bool = False
     full_only: bool = False
+    all_nodes: bool = False
     unmeasured: str = ""
 
     @property
@@ -110,6 +112,7 @@ class Statement:
     `terms`: cells with their powers (`scale` "ratio") or factors ("difference"): {A: 1, B: -1} is A/B or A - B.
     `low`, `high`: the range, as a ratio, or in the source's unit; None if it has no limit on that side.
     `printed`: the effect that follows from the source's own values; None if it does not print all of them.
+    `strict`: whether an effect at a limit, such as that of two equal values, does not yet show the statement.
     """
 
     terms: tuple[tuple[Cell, int], ...]
@@ -117,6 +120,7 @@ class Statement:
     low: float | None
     high: float | None
     printed: float | None = None
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)

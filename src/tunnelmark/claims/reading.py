@@ -6,6 +6,7 @@ import functools
 import math
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -25,9 +26,11 @@ from tunnelmark.claims.model import (
     Statement,
 )
 from tunnelmark.claims.originals import Publication, SourceDifference
+from tunnelmark.claims.reach import cells_of
 from tunnelmark.errors import UnknownName, nearest
 from tunnelmark.plan.files import PACKAGED, read_text
 from tunnelmark.plan.problems import Location, Problems, parse, unique
+from tunnelmark.plan.study_arms import DIRECT
 
 FOLDER = PACKAGED / "claims"
 
@@ -79,6 +82,8 @@ def read(file: Path) -> ClaimsFile:
                 each, names, printed, table.source.within, ("claim", place)
             )
     unique((claim.id for claim in claims), ("claim",), problems)
+    names.check("arm", table.other_paths, ("other_paths",))
+    claims = [_where_paths_are_other(claim, table, quantities) for claim in claims]
     names.check("arm", table.there.versions, ("there", "versions"))
     differences = tuple(_difference(each, names, ("difference", place)) for place, each in enumerate(table.difference))
     conclusions = tuple(
@@ -101,6 +106,18 @@ def read(file: Path) -> ClaimsFile:
         claims=tuple(claims),
         conclusions=conclusions,
     )
+
+
+def _where_paths_are_other(claim: Claim, table: ClaimsTable, quantities: Mapping[str, Quantity]) -> Claim:
+    """Return the claim, untestable if it is about a single arm whose packets took other paths in the source.
+
+    The bare link, with which the arm is compared, does not count. Sizes are the same on all paths.
+    """
+    cells = {cell for each in claim.statements for cell in cells_of(each) if table.arms.get(cell.arm) != DIRECT}
+    arms = {cell.arm for cell in cells}
+    if len(arms) != 1 or all(quantities[cell.quantity].kind == "size" for cell in cells):
+        return claim
+    return replace(claim, untestable=claim.untestable or table.other_paths.get(arms.pop(), ""))
 
 
 def _conclusion(table: ConclusionTable, claims: list[Claim], problems: Problems, key: Location) -> Conclusion:
@@ -269,6 +286,7 @@ def _text(claim: ClaimTable, statement: Statement, quantity: Quantity) -> str:
     if value is None:
         return "?"
     if claim.test == "ratio":
-        return f"{100 * value:.3g} %" if value < 1 else f"{value:.3g} times"
-    sign = "+" if claim.test == "difference" else ""
-    return f"{value:{sign}.4g} {quantity.unit}".strip()
+        return f"{100 * value:.3g} %" if value < 1 else f"{value:.3g} times" if value < 1000 else f"{value:,.0f} times"
+    if claim.test != "difference":
+        return f"{value:.4g} {quantity.unit}".strip()
+    return f"{value:+.4g} {'points' if quantity.unit == '%' else quantity.unit}".strip()

@@ -64,7 +64,7 @@ def before(better: Cell, worse: Cell, printed: Table, quantity: Quantity, over: 
     """
     larger, smaller = (better, worse) if quantity.better == "higher" else (worse, better)
     terms = _joined((*_terms(larger, over), *((cell, -power) for cell, power in _terms(smaller, over))))
-    return Statement(terms, "ratio", 1.0, None, _printed(terms, "ratio", printed))
+    return Statement(terms, "ratio", 1.0, None, _printed(terms, "ratio", printed), strict=True)
 
 
 def groups(of: Sequence[Sequence[Cell]], printed: Table, quantity: Quantity) -> tuple[Statement, ...]:

@@ -188,9 +188,12 @@ def _found(claims: ClaimsFile, judged: Judged) -> str:
         parts.append(f"τ {tau:.2f}" + (f" [{low:.2f}–{high:.2f}]" if (low, high) != (tau, tau) else ""))
     if judged.outcome == "undecided" and judged.effects:
         parts.append(_needed([effect for effect in judged.effects if effect.outcome == "undecided"]))
-    return ", ".join(parts) + (
-        f"; the processor can only have worked against it ({judged.despite})" if judged.despite else ""
-    )
+    said = ", ".join(parts)
+    if judged.despite:
+        said += f"; the processor can only have worked against it ({judged.despite})"
+    if judged.claim.contradicted:
+        said += f"; the source's own figures contradict it: {judged.claim.contradicted}"
+    return said
 
 
 def _needed(effects: Sequence[Effect]) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from tunnelmark.analyse.model import Analysis
-from tunnelmark.claims.model import OUTCOMES, ClaimOutcome
+from tunnelmark.claims.measured import RunValues
+from tunnelmark.claims.model import OUTCOMES, Cell, ClaimOutcome
 from tunnelmark.claims.originals import NOT_STATED, TOPICS, SourceDifference, Topic
 from tunnelmark.claims.reach import cells_of
 from tunnelmark.claims.verdicts import Verdicts
@@ -114,6 +116,7 @@ def _rows(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, st
     here = formatting.listed([f"Linux {each}" for each in sorted(kernels)])
     yield "kernel", there.kernel or NOT_STATED, here or NOT_RECORDED
     yield "links", there.links or NOT_STATED, _links(analysis)
+    yield from _bare_link(analysis, verdicts)
     yield from _versions(analysis, verdicts)
     for tool, version in there.tools.items():
         used = str(mapping(mapping(record.get("tools")).get(tool)).get("version") or NOT_RECORDED)
@@ -132,6 +135,26 @@ def _hosts(analysis: Analysis) -> str:
         cores = f"{results.plan.cores} {'core' if results.plan.cores == 1 else 'cores'}"
         where += f"; {cores} at most for a node"
     return where
+
+
+def _bare_link(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, str]]:
+    """Yield a row with the bare link's rate in each condition, by the first rate that the source prints of it.
+
+    It shows whether the repeated link is that of the source. The study's values are means over blocks.
+    """
+    claims, values = verdicts.claims, RunValues(verdicts.claims, analysis)
+    direct = next((name for name, arm in claims.arms.items() if arm == analysis.reference), None)
+    for quantity in claims.quantities.values():
+        cells = [Cell(quantity.name, condition, str(direct)) for condition in claims.conditions]
+        known = [cell for cell in cells if cell in claims.printed and claims.conditions[cell.condition].profile]
+        measured = {cell: sample.values for cell in known if (sample := values.of(cell)) is not None and sample.values}
+        if quantity.kind != "rate" or not measured:
+            continue
+        titles = {cell: claims.conditions[cell.condition].title for cell in known}
+        there = ", ".join(f"{titles[cell]} {claims.printed[cell].value:g}" for cell in measured)
+        here = ", ".join(f"{titles[cell]} {fmean(found.values()):.3g}" for cell, found in measured.items())
+        yield "bare link", f"{there} {quantity.unit}", f"{here} {quantity.unit}"
+        return
 
 
 _CARRIERS = (

@@ -156,6 +156,28 @@ def test_a_conclusion_of_the_source_is_shown_with_how_the_claims_that_it_rests_o
     assert "The 3 claims that were tested compare 3 figures of this run" in claim_tables.shared_figures(judged)
 
 
+def test_what_all_nodes_do_at_once_is_not_compared_where_they_share_one_machine_s_cores(tmp_path: Path) -> None:
+    claims = written(tmp_path, FILE.replace('metric = "goodput"\n', 'metric = "goodput"\nall_nodes = true\n', 1))
+    analysis = run()
+    bound = replace(analysis, bound_by={("tinc", TCP_SETTING): Bottleneck("sender's core")})
+    assert outcomes(claims, bound)["share.tinc"].reason == (
+        "Tinc, one stream, gigabit: all nodes work at once and share the cores of this machine; "
+        "the sender's core is the limit here"
+    )
+    hosts = replace(bound.results, environment={**bound.results.environment, "hosts": {"a": {}, "b": {}}})
+    assert outcomes(claims, replace(bound, results=hosts))["share.tinc"].outcome == "held"
+
+
+def test_an_arm_with_other_paths_there_is_not_judged_by_a_run(tmp_path: Path) -> None:
+    claims = written(tmp_path, FILE.replace("[absent]", '[other_paths]\nTinc = "through relays there"\n\n[absent]'))
+    found = outcomes(claims, run(nebula=0.6))
+    assert found["share.tinc"].reason == found["retention"].reason == "through relays there"
+    assert found["share.nebula"].outcome == "did not hold"
+    assert found["order"].outcome == "held", "of several arms"
+    (share,) = (claim for claim in claims.claims if claim.id == "share.tinc")
+    assert judge(share, PrintedValues.of_source(claims)).outcome == "held", "by the source's own figures"
+
+
 @pytest.fixture
 def one_sided(tmp_path: Path) -> OneSided:
     """What is judged of a ratio of Nebula's and another arm's goodput within bounds, the processor holding Nebula and others down."""

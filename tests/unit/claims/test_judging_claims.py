@@ -11,7 +11,18 @@ import pytest
 from tunnelmark.analyse.intervals import LEVEL, LEVEL_UNTIL_PRECISE, t_quantile
 from tunnelmark.claims import judging
 from tunnelmark.claims.judging import judge
-from tunnelmark.claims.model import OVER_BLOCKS, Apart, Cell, CellValues, Claim, ClaimOutcome, Judged, Statement
+from tunnelmark.claims.model import (
+    OVER_BLOCKS,
+    Apart,
+    Cell,
+    CellValues,
+    Claim,
+    ClaimOutcome,
+    Judged,
+    Quantity,
+    Statement,
+)
+from tunnelmark.claims.statements import before
 
 ONE, OTHER = Cell("tcp", "base", "X"), Cell("tcp", "base", "Y")
 
@@ -80,6 +91,15 @@ def test_what_this_laboratory_cannot_repeat_is_still_held_against_the_source_s_o
     here, there = (judge(claim, Drawn(values, measured_here=which)) for which in (True, False))
     assert (here.outcome, here.reason) == ("not testable", "its public nodes are missing")
     assert there.outcome == "held"
+
+
+def test_equal_values_show_no_order() -> None:
+    """As it was, a quality that fell with each level held of 100, 100, 100 and 64 %."""
+    order = Claim("c", "", "", (before(ONE, OTHER, {}, Quantity("tcp", "TCP", "%", "share", "higher")),))
+    same, better = [100.0, 100, 100], [101.0, 101.1, 101]
+    assert verdict(order, same, same).outcome == "undecided"
+    assert verdict(order, better, same).outcome == "held"
+    assert verdict(ratio(1.0, None), same, same).outcome == "held", "at least as much is another claim"
 
 
 def test_two_blocks_are_too_few_for_a_verdict() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as stdlib_json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
@@ -72,6 +73,10 @@ def test_every_report_names_the_publication_its_verdicts_and_both_ways_of_measur
 
 def test_what_a_run_recorded_of_itself_is_set_against_the_source():
     found = rows(usual())
+    assert "bare link" not in found, "its source prints no rate of it"
+    there, here = rows(run("mesh-vpns", smoke=True))["bare link"]
+    assert there == "Baseline 934, Low 333, Medium 29.6, High 4.25 Mbit/s"
+    assert re.fullmatch(r"Baseline [\d.e+]+, Low [\d.e+]+, Medium [\d.e+]+, High [\d.e+]+ Mbit/s", here)
     assert (
         found["hosts"][1]
         == "network namespaces of one machine: a processor, 2 cores, 8 GiB of memory; 1 core at most for a node"
