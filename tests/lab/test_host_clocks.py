@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.asking import PATIENCE
 from support.command import command as tunnelmark
 from support.command import environment as with_code
 from support.command import finished
@@ -76,7 +77,8 @@ def test_the_nodes_of_all_hosts_have_the_clock_of_the_command(network: HostNetwo
         async with SshLabs(network.inventory) as labs, labs.lab(pair, gigabit) as lab:
             for name, node in lab.nodes.items():
                 before = time.monotonic_ns()
-                said, after = int((await node.run(["python3", "-c", CLOCK])).stdout), time.monotonic_ns()
+                shown = await node.run(["python3", "-c", CLOCK], timeout=PATIENCE)
+                said, after = int(shown.stdout), time.monotonic_ns()
                 known = (await lab.clocks())[name]
                 assert before - known.error < said - known.monotonic < after + known.error
             clocks = await lab.clocks()
