@@ -159,7 +159,7 @@ def test_a_trial_whose_host_is_lost_is_void_and_measured_again(network: HostNetw
         said, complaints = process.communicate(timeout=240)
     attempts = [json.loads(line) for line in (results / "journal.jsonl").read_text().splitlines()]
     trials = [each["trial"] for each in attempts if "trial" in each]
-    (void,) = [each for each in trials if "the connection to host h2 ended" in each["message"]] or [{}]
+    (void,) = [each for each in trials if "the connection to host h2 ended" in (each["message"] or "")] or [{}]
     assert void.get("outcome") == "void", said + complaints
     assert void["trial"] in {each["trial"] for each in trials if each["outcome"] == "ok"}, "it was measured again"
     assert rests(network) == []
