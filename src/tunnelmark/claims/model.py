@@ -157,8 +157,7 @@ class Claim:
     `place`: where the source makes it. `says`: the claim in a sentence of our own.
     `order`: the cells of a claimed order, the largest value first; agreement with it is also given as Kendall's tau.
     `untestable`: why no run of this laboratory can test the claim, or ""; if it has statements, values of the source
-    itself can. `contradicted`: what the source's own figures
-    say against the claim, or "".
+    itself can. `contradicted`: what the source's own figures say against the claim, or "".
     """
 
     id: str
@@ -239,8 +238,8 @@ class Values(Protocol):
 
     `paired`: values of one block belong together. `single`: claims are judged by the values as they are, without
     intervals. `measured_here`: whether a run of this laboratory gave the values, and not the source itself or one who
-    repeated it by hand. `units`: which machine each block ran on (from the block to the machine's index), if intervals are over
-    machines; {} if they are over blocks.
+    repeated it by hand. `units`: which machine each block ran on (from the block to the machine's index), if intervals
+    are over machines; {} if they are over blocks.
     """
 
     paired: bool

@@ -148,9 +148,11 @@ def _ended(view: ProgressView, folder: Path) -> Iterator[list[int]]:
     try:
         yield codes
     except BaseException as error:
-        stopped = not isinstance(error, Exception) or isinstance(error, click.Abort)
-        code = interrupts.CODE if stopped else os.EX_SOFTWARE
-        code = error.exit_code if isinstance(error, TunnelmarkError) else code
+        code = interrupts.CODE  # also where a task was cancelled, or a signal came
+        if isinstance(error, TunnelmarkError):
+            code = error.exit_code
+        elif isinstance(error, Exception) and not isinstance(error, click.Abort):
+            code = os.EX_SOFTWARE
         said = error.message if isinstance(error, TunnelmarkError) else str(error) or type(error).__name__
         view.take(EndEvent(str(folder), code, said))
         raise

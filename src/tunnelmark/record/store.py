@@ -53,7 +53,7 @@ def create(folder: Path, info: PlanInfo, plan: Plan, environment: Mapping[str, A
         (folder / results.RAW).mkdir(parents=True)
         save_inputs(plan.study, folder / results.INPUTS)
         write_plan(folder, info)
-        json_file.write(folder / results.ENVIRONMENT, dict(environment))
+        json_file.write(folder / results.ENVIRONMENT, environment)
     except OSError as error:
         raise StoreError(
             f"{folder} cannot be written: {error.strerror}", hint="choose another folder with --out"

@@ -144,11 +144,11 @@ def _bare_link(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, st
     """
     claims, values = verdicts.claims, RunValues(verdicts.claims, analysis)
     direct = next((name for name, arm in claims.arms.items() if arm == analysis.reference), None)
-    for quantity in claims.quantities.values():
+    for quantity in (each for each in claims.quantities.values() if each.kind == "rate"):
         cells = [Cell(quantity.name, condition, str(direct)) for condition in claims.conditions]
         known = [cell for cell in cells if cell in claims.printed and claims.conditions[cell.condition].profile]
         measured = {cell: sample.values for cell in known if (sample := values.of(cell)) is not None and sample.values}
-        if quantity.kind != "rate" or not measured:
+        if not measured:
             continue
         titles = {cell: claims.conditions[cell.condition].title for cell in known}
         there = ", ".join(f"{titles[cell]} {claims.printed[cell].value:g}" for cell in measured)

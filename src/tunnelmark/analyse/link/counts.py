@@ -182,8 +182,9 @@ def parts(results: Results) -> Iterator[tuple[str, str, LinkPart]]:
     profiles = {profile.name: profile for profile in results.plan.profiles}
     summed: dict[tuple[str, str, str, bool], list[tuple[LinkCounts, LinkPath]]] = {}
     for (profile, topology, way, block), one in largest.items():
-        number, place = place_of(list(topologies[topology].links.values()), way)
-        if list(topologies[topology].links)[number] in topologies[topology].own:
+        names, nodes = zip(*topologies[topology].links.items(), strict=True)
+        number, place = place_of(nodes, way)
+        if names[number] in topologies[topology].own:
             continue
         path = LinkPath(link_seed(results.plan.seed, block), number, place)
         summed.setdefault((profile, topology, way, place > 0), []).append((one, path))
