@@ -15,6 +15,9 @@ from tunnelmark.analyse.model import AAPair, AAResult, Comparison, Scenario, Sta
 from tunnelmark.analyse.pairing import BlockValues, additive, compare, decide, effect, is_planned
 from tunnelmark.record.results import MetricInfo, PlanInfo
 
+WIDE = 1.25
+"""From this ratio on, an effect that twins could not have shown is worth a word."""
+
 
 def judge_twins(
     plan: PlanInfo,
@@ -43,7 +46,7 @@ def judge_twins(
         _twins(pair, metrics[f"{pair.setting.workload}/{pair.metric}"]) for pair in decide(family, metrics, level)
     )
     standing = _overall([pair.standing for pair in twins])
-    return AAResult(standing, twins, _explained(standing, twins, finished))
+    return AAResult(standing, twins, _explained(standing, twins, finished) + _least_sure(standing, twins, metrics))
 
 
 def noise(same: AAResult, setting: Scenario, metric: MetricInfo) -> float:
@@ -84,6 +87,27 @@ def _overall(standings: Sequence[Standing]) -> Standing:
     if "differs" in standings:
         return "differs"
     return "agrees" if standings and "not judged" not in standings else "not judged"
+
+
+def _least_sure(standing: Standing, twins: Sequence[AAPair], metrics: Mapping[str, MetricInfo]) -> str:
+    """Say which twins agree only because large differences between them could not have shown; "" if none do.
+
+    "Agrees" alone would say the same of an interval from 99 to 101 % and of one from 7 to 997 %.
+    """
+    noisy = [
+        (pair.noise, pair.comparison)
+        for pair in twins
+        if pair.noise is not None
+        and metrics[f"{pair.comparison.setting.workload}/{pair.comparison.metric}"].compare == "ratio"
+    ]
+    noise, pair = max(noisy, key=lambda each: each[0], default=(1.0, None))
+    if standing != "agrees" or pair is None or noise < WIDE:
+        return ""
+    setting = pair.setting
+    return (
+        f"; least is known of {setting.workload} {pair.metric} ({setting.profile}, {setting.topology}), where a difference "
+        f"below a factor of {noise:.2g} would not have shown"
+    )
 
 
 def _explained(standing: Standing, twins: Sequence[AAPair], finished: bool) -> str:

@@ -252,4 +252,4 @@ def _table(claims: ClaimsFile, judged: Sequence[Judged], only: Sequence[ClaimOut
         for line in claim_tables.lines(claims, judged)
         if line.outcome in only
     ]
-    output.table(("", "claim", "says", "printed", "allowed", "found"), rows)
+    output.table(("", "claim", "says", "in the source", "allowed", "found"), rows)

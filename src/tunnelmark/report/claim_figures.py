@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isclose
 
 from tunnelmark.claims.model import Cell, ClaimsFile, Effect, Statement
 
@@ -46,17 +47,26 @@ def unit(statement: Statement, claims: ClaimsFile) -> str:
 def allowed(statement: Statement, claims: ClaimsFile) -> str:
     """Return the range in which a claim says that an effect lies, with its unit: `≥ 2×`, `1.5 to 2×`."""
     of = unit(statement, claims)
-    if statement.low is None:
-        return f"≤ {number(statement.high)}{of}"
-    if statement.high is None:
-        return f"≥ {number(statement.low)}{of}"
-    return f"{number(statement.low)} to {number(statement.high)}{of}"
+    low, high = statement.low, statement.high
+    kind = claims.quantities[statement.terms[0][0].quantity].kind
+    if of == " %" and kind == "share" and low is not None and high is not None:  # itself it is from 0 to 100 %
+        low, high = (None if low <= 0 else low), (None if high >= 100 else high)
+    if low is None:
+        return f"≤ {number(high)}{of}" if high is not None else f"any{of}"
+    return f"≥ {number(low)}{of}" if high is None else f"{number(low)} to {number(high)}{of}"
 
 
 def found(effect: Effect, claims: ClaimsFile) -> str:
-    """Return an effect's estimate with its unit; if it has an interval, that follows in brackets, without a unit."""
+    """Return an effect's estimate with its unit; if it has an interval, that follows in brackets, without a unit.
+
+    Values that are all equal have no scatter from which an interval could follow, so their number is said instead.
+    """
     value = f"{number(effect.estimate)}{unit(effect.statement, claims)}"
-    return value if effect.low is None else f"{value} [{number(effect.low)}–{number(effect.high)}]"
+    if effect.low is None or effect.high is None:
+        return value
+    if isclose(effect.low, effect.high, rel_tol=1e-9, abs_tol=1e-9):
+        return f"{value} ({effect.count} equal values)"
+    return f"{value} [{number(effect.low)}–{number(effect.high)}]"
 
 
 def printed(statement: Statement, claims: ClaimsFile) -> str:

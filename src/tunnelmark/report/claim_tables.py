@@ -15,8 +15,11 @@ SIGNS: dict[ClaimOutcome, str] = {"held": "✓", "did not hold": "✗", "undecid
 
 LEGEND = (
     "✓ held: the 95 % interval of each of its effects lies inside of what the claim allows. ✗ did not hold: an interval lies outside of it. "
-    "? undecided: neither, at this precision. – not testable here."
+    "? undecided: neither, at this precision. – not testable here. In the source: as printed there, or computed from what is."
 )
+
+FIGURES_HEAD = ("compared", "in the source", "allowed", "found here")
+"""The columns of `ClaimLine.compared`, `printed`, `allowed` and `found`, for claims that were tested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,5 +204,5 @@ def _needed(effects: Sequence[Effect]) -> str:
     if any(effect.blocks is None and effect.low is None for effect in effects):
         return "too few values for an interval"
     if any(effect.blocks is None for effect in effects):
-        return "too near a bound for blocks to decide"
+        return "so near to a bound that more blocks would hardly decide"
     return f"about {max(effect.blocks or 0 for effect in effects)} blocks would decide"

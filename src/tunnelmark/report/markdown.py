@@ -118,7 +118,7 @@ def _claims(analysis: Analysis) -> list[str]:
     parts.append("## What held of what was published")
     for outcome, lines in claim_tables.by_outcome(found.claims, found.judged):
         tested = outcome != "not testable"
-        head = ["compared", "printed", "allowed", "found here"] if tested else ["reason"]
+        head = claim_tables.FIGURES_HEAD if tested else ["reason"]
         rows = []
         for line in lines:
             figures = (line.compared, line.printed, line.allowed) if tested else ()

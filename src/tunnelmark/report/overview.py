@@ -16,6 +16,9 @@ from tunnelmark.units import clock
 KERNEL_WIREGUARD, USER_SPACE_WIREGUARD = "wireguard", frozenset({"wireguard-go", "boringtun", "gotatun"})
 """VPNs that are WireGuard: the kernel's, and user-space programs, which encrypt outside of the kernel."""
 
+FLOODED = 20.0
+"""From this share on, in per cent, direct's own loss says that datagrams were sent faster than they could be carried."""
+
 
 def described(analysis: Analysis, arm: ArmInfo) -> str:
     """Return the title of an arm's VPN and its version: `WireGuard (wireguard-go) 0.0.20220316`.
@@ -59,7 +62,7 @@ def not_shown(analysis: Analysis) -> tuple[str, ...]:
     pings = [use.name for use in plan.workloads if use.workload == "ping"]
     if pings:
         said.append(f"What other traffic does to {formatting.listed(pings)}: meanwhile the path carried nothing else.")
-    said += [*_without_rate(analysis), *placed.single_cores(analysis)]
+    said += [*_without_rate(analysis), *_floods(analysis), *placed.single_cores(analysis)]
     vpns = dict.fromkeys(arm.vpn for arm in plan.arms)
     programs = [vpn for vpn in vpns if vpn in USER_SPACE_WIREGUARD]
     if programs and KERNEL_WIREGUARD not in vpns:
@@ -104,6 +107,26 @@ def _without_rate(analysis: Analysis) -> list[str]:
     said = f"{formatting.listed(names)} {'limits' if len(names) == 1 else 'limit'} no rate: {analysis.reference}'s {reached} {verb} what this machine"
     said += " carries and not what such a link would, so shares of it say little about one."
     return [f"{said} `--profile {names[0]}+{remedy.SLOWER}` limits it."]
+
+
+def _floods(analysis: Analysis) -> list[str]:
+    """Return a sentence on the links of which direct itself loses much of a UDP flood; [] if there are none."""
+    udp = {use.name for use in analysis.results.plan.workloads if use.workload == "udp"}
+    lost = {
+        cell.setting.profile: cell.spread.median
+        for cell in analysis.cells
+        if cell.arm == analysis.reference
+        and cell.setting.workload in udp
+        and (cell.metric.unit, cell.metric.primary) == ("%", True)
+        and cell.spread is not None
+        and cell.spread.median >= FLOODED
+    }
+    if not lost:
+        return []
+    shares = formatting.listed([f"{share:.0f} % over {profile}" for profile, share in lost.items()])
+    return [
+        f"How much of a UDP flood a VPN loses: direct itself loses {shares}, since the sender hands over more than the link, or a core here, carries."
+    ]
 
 
 def effects(analysis: Analysis) -> str:

@@ -29,6 +29,7 @@ STEP_MS = 250
 """Milliseconds from one line of statistics to the next."""
 
 _LINE = re.compile(r"^(\d+\.\d+)\|[^|]*\|\[INFO\] (\{.*\})$", re.MULTILINE)
+_RING = 65_536  # places: one for each of RTP's sequence numbers
 _FIRST = 1  # packet: the receiver does not count the first one of a stream
 _READ = ("received", "missing", "recovered_total", "lost", "dropped_late", "retries", "reordered", "duplicates")
 
@@ -98,7 +99,8 @@ def received(text: str) -> Received:
     for time, said in _statistics(text, "receiver-stats"):
         try:
             counted = said["flowinstant"]["stats"]
-            steps.append(RistInterval(time, **{name: int(counted[name]) for name in _READ}))
+            values = {name: int(counted[name]) for name in _READ}
+            steps.append(RistInterval(time, **{**values, "lost": _given_up(values["lost"])}))
         except (KeyError, TypeError, ValueError) as error:
             raise OutputUnreadable(
                 f"{RECEIVER} printed statistics that are not understood: {error!r}",
@@ -110,6 +112,16 @@ def received(text: str) -> Received:
             hint="no sender may have reached it: see its raw output, and the VPN's logs",
         )
     return Received(tuple(steps))
+
+
+def _given_up(counted: int) -> int:
+    """Return how many packets a receiver gave up in an interval, from its counter `lost`.
+
+    It counts the places of a ring of 65,536 that it passes on its way to the next packet. If that packet is before the
+    last one, it passes nearly the whole ring.
+    """
+    passed = (counted + _RING // 2) % _RING - _RING // 2
+    return max(0, passed)
 
 
 def sent(text: str) -> int:

@@ -15,6 +15,13 @@ def test_twins_that_are_the_same_agree_and_say_what_they_could_have_seen():
     assert noise["goodput"] == pytest.approx(1.04, abs=0.03)
 
 
+def test_twins_that_agree_only_because_their_values_scatter_say_so():
+    said = judge(Study(noise=0.6, arms=("direct", "direct-again", "tinc"), workloads=(TCP,)).results()).same
+    assert said.standing == "agrees"
+    assert "least is known of tcp goodput (gigabit, pair), where a difference below a factor of " in said.explanation
+    assert "least" not in judge(Study(noise=0.03).results()).same.explanation
+
+
 def test_a_bias_of_ten_per_cent_fails_and_nothing_is_ranked():
     analysis = judge(Study(tcp={"direct-again": 0.9}, noise=0.02).results())
     assert analysis.same.standing == "differs"

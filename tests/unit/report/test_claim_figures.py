@@ -51,6 +51,20 @@ def test_a_figure_says_what_it_compares(statement, compared, printed, allowed):
     assert claim_figures.allowed(statement, CASCADE) == allowed
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "allowed"), [(88.7, 108.7, "≥ 88.7 %"), (-0.1, 0.1, "≤ 0.1 %"), (4.0, 9.0, "4 to 9 %")]
+)
+def test_a_share_is_not_allowed_what_no_share_is(low: float, high: float, allowed: str):
+    cores = of("difference", ("cores", "local-1", "WireGuard", 1), low=low, high=high)
+    more = of("difference", ("cores", "local-1", "WireGuard", 1), ("cores", "local-1", "Direct", -1), low=-1, high=200)
+    assert claim_figures.allowed(cores, CASCADE) == allowed
+    assert claim_figures.allowed(more, CASCADE) == "-1 to 200 points"
+
+
+def test_equal_values_have_a_number_and_no_interval():
+    assert claim_figures.found(Effect(TCP, 1.0, 1.0, 1.0 + 1e-15, 3, "held"), CASCADE) == "1× (3 equal values)"
+
+
 def test_an_estimate_has_its_interval_and_a_point_has_none():
     assert claim_figures.found(Effect(TCP, 1.3, 1.234, 1.399, 8, "held"), CASCADE) == "1.3× [1.23–1.4]"
     assert claim_figures.found(Effect(TCP, 1.3, None, None, 1, "held"), CASCADE) == "1.3×"

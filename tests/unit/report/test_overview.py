@@ -9,7 +9,7 @@ import pytest
 from tunnelmark import registry
 from tunnelmark.analyse import judge
 from tunnelmark.report import html, overview
-from unit.builders import PING, TCP, Study
+from unit.builders import PING, TCP, UDP, Study
 from unit.conditions import STUDY, analysed
 
 CLEAR = Study(
@@ -104,3 +104,11 @@ def test_a_link_without_a_rate_is_said_to_show_what_the_machine_carries() -> Non
     assert "wifi-bad limits no rate: direct's " in said and "`--profile wifi-bad+fast-ethernet` limits it." in said
     for profile in (replace(free, impaired=False), replace(free, rate=100_000_000)):
         assert "no rate" not in " ".join(overview.not_shown(judge(replace(CLEAR, profiles=(profile,)).results())))
+
+
+@pytest.mark.parametrize(("lost", "said"), [(60.0, True), (2.0, False)])
+def test_floods_of_which_direct_loses_much_show_little_of_a_vpn(lost: float, said: bool) -> None:
+    study = replace(CLEAR, workloads=(TCP, UDP), loss={"direct": lost, "tinc": 70.0}, noise=0.001)
+    found = [each for each in overview.not_shown(judge(study.results())) if "flood" in each]
+    assert bool(found) == said
+    assert all(f"direct itself loses 60 % over {study.profiles[0].name}" in each for each in found)

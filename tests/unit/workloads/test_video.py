@@ -96,6 +96,13 @@ class TestWhatItReads:
         given_up = [value for _, value in series(read("video-late"), "given_up")]
         assert sum(given_up) == 10  # of the 11 that were lost: what no packet follows is not missed
 
+    @pytest.mark.parametrize(("counted", "given_up"), [("0", 0), ("65537", 1), ("196609", 1), ("65530", 0)])
+    def test_is_no_turn_of_the_receivers_ring(self, counted: str, given_up: int):
+        # 65536, 65537 and 196609 were counted of clips of 400 packets that came out of order
+        reading = changed("video-loss", "receiver", r'"lost":0,("avg_buffer_time":\d+)', rf'"lost": {counted},\1')
+        values = [value for _, value in series(reading, "given_up")]
+        assert values == [given_up] * len(values)
+
     def test_is_an_outage_though_the_sender_held_the_rest_back(self):
         values = whole(read("video-outage"))
         got = re.search(r"^got (\d+) bytes", recorded("video-outage")["recorder"])

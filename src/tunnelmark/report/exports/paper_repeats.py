@@ -37,7 +37,7 @@ def render(analysis: Analysis) -> str:
         (line.outcome, line.says, line.compared, line.printed, line.found)
         for line in claim_tables.lines(found.claims, found.judged)
     ]
-    parts += _table(_CLAIMS, ("verdict", "claim", "compared", "printed", "found here"), claims)
+    parts += _table(_CLAIMS, ("verdict", "claim", "compared", "in the source", "found here"), claims)
     parts.append(rf"{{\footnotesize {escape(_legend())}\par}}")
     return "\n".join(parts) + "\n"
 
