@@ -8,16 +8,16 @@ Analysis of Experiments, chapter 6), so the effect of a factor is the mean, over
 goodputs at its two levels in one block; that of two factors together is how much the one changes the other's effect. Intervals are over
 blocks, as everywhere. Then, for each combination, VPNs against the bare link, beside what was published of each.
 
-A fourth factor, `place`, needs a kernel with netem: of a run whose profiles have `netem-on-sender` and `gso` (both decide on super-packets
-in netem's order, on the sending host or on the path) the effects of `place` and `tuned` are printed in place of these:
+A fourth factor, `place`, and the kernel's WireGuard need a kernel with netem and WireGuard. They are in a study of their own, at one impairment:
 
-    tunnelmark run impairment-factors --backend vm --profile thesis-medium+gso+gigabit --profile thesis-medium+netem-on-sender+gigabit
+    tunnelmark run impairment-place --backend vm --local 2
+    python bench/impairment_factors.py RESULTS
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, product
 from math import exp, log
 from pathlib import Path
@@ -62,6 +62,13 @@ Values = Mapping[Cell, Mapping[int, float]]
 """The mean logarithm of the goodput in bit/s of each cell, by block."""
 
 _SENDER = "netem-on-sender"  # the profile that puts the impairment on the sending hosts
+_PLACES = {
+    f"thesis-medium+{_SENDER}+gigabit": "netem on the sender, super-packets",
+    "thesis-medium+gso+gigabit": "on the path, super-packets, netem's order",
+    "thesis-medium+gigabit": "on the path, wire packets, netem's order",
+    "thesis-medium-in-time+gso+gigabit": "on the path, super-packets, order kept",
+}
+"""The links of the study `impairment-place`."""
 
 
 def cell_of(trial: TrialRow) -> Cell:
@@ -123,36 +130,39 @@ def show(folder: Path) -> None:
     attempts = chosen(results.trials)
     good = [trial for trial in attempts if trial.outcome == "ok"]
     print(f"{len(good)} usable trials of {len(attempts)}, {results.plan.blocks} blocks; 95 % intervals over blocks")
-    at_sender = [trial for trial in good if _SENDER in trial.profile.split("+")]
-    if at_sender:
-        _show_place(by_cell(at_sender), by_cell(trial for trial in good if "gso" in trial.profile.split("+")))
+    if any(_SENDER in profile.name.split("+") for profile in results.plan.profiles):
+        _show_place(good)
     else:
         _show_factors(by_cell(good))
 
 
-def _show_place(sender: Values, path: Values) -> None:
-    """Print what it changes that the impairment is on the sending host in place of the path, and VPNs against the bare link at both."""
-    arms = ("direct", *VPNS)
-    for impairment in IMPAIRMENTS:
-        print(f"\n{impairment}: on the sender over on the path\n{'':<40}" + "".join(f"{arm:>24}" for arm in arms))
-        for tuned in (False, True):
-            cells = [(impairment, arm, True, True, tuned) for arm in arms]
-            _print_row(LEVELS["tuned"][tuned], 40, (_ratio(sender, cell, path, cell) for cell in cells))
-        for place, values in (("sender", sender), ("path", path)):
-            print(f"\n{impairment}, on the {place}")
-            gained = (
-                _ratio(values, (impairment, arm, True, True, True), values, (impairment, arm, True, True, False))
-                for arm in arms
-            )
-            _print_row("tuned over as shipped", 40, gained)
-            for tuned in (False, True):
-                over = (
-                    _ratio(
-                        values, (impairment, arm, True, True, tuned), values, (impairment, "direct", True, True, tuned)
-                    )
-                    for arm in arms
-                )
-                _print_row(f"over the bare link, {LEVELS['tuned'][tuned]}", 40, over)
+def _show_place(trials: Sequence[TrialRow]) -> None:
+    """Print what place, unit, order and the three settings change, and VPNs against the bare link at each link."""
+    by_profile = {name: by_cell(each for each in trials if each.profile == name) for name in _PLACES}
+    arms = ("direct", "wireguard", *VPNS)
+
+    def cell(profile: str, arm: str, *, tuned: bool = False) -> Cell:
+        kept, wire = "in-time" in profile, not {"gso", _SENDER} & set(profile.split("+"))
+        return "thesis-medium", arm, not wire, not kept, tuned
+
+    def ratios(one: str, other: str) -> Iterable[str]:
+        return (_ratio(by_profile[one], cell(one, arm), by_profile[other], cell(other, arm)) for arm in arms)
+
+    print(f"\nthesis-medium: by which factor goodput changes\n{'':<48}" + "".join(f"{arm:>24}" for arm in arms))
+    sender, path, wire, kept = _PLACES
+    for name, one, other in (
+        ("place: on the sender, over on the path", sender, path),
+        ("unit: super-packets, over wire packets", path, wire),
+        ("order: netem's, over kept", path, kept),
+    ):
+        _print_row(name, 48, ratios(one, other))
+    print("\nthesis-medium: goodput over that of the bare link")
+    for name, values in by_profile.items():
+        over = (_ratio(values, cell(name, arm), values, cell(name, "direct")) for arm in arms)
+        _print_row(_PLACES[name], 48, over)
+    print("\nthesis-medium: the three settings over as shipped, the bare link")
+    for name, values in by_profile.items():
+        _print_row(_PLACES[name], 48, (_ratio(values, cell(name, "direct", tuned=True), values, cell(name, "direct")),))
 
 
 def _show_factors(values: Values) -> None:
