@@ -359,7 +359,12 @@ def apart(one: Bottleneck | None, other: Bottleneck | None) -> str:
 
 
 def apart_from_direct(analysis: Analysis, cell: MetricCell) -> str:
-    """Say that different things limit a cell and direct, so that their ratio measures the machine; else ""."""
+    """Say that different things limit a cell and direct, so that their ratio measures the machine; else "".
+
+    Of a twin of direct nothing is said: what limits it is near its limit in both.
+    """
+    if cell.arm in {arm.name for arm in analysis.results.plan.arms if analysis.reference in (arm.name, arm.same_as)}:
+        return ""
     own = bound_of(analysis, cell.arm, cell.setting, cell.metric)
     theirs = bound_of(analysis, analysis.reference, cell.setting, cell.metric)
-    return apart(own, theirs).format(analysis.reference) if cell.arm != analysis.reference else ""
+    return apart(own, theirs).format(analysis.reference)

@@ -288,5 +288,10 @@ def _text(claim: ClaimTable, statement: Statement, quantity: Quantity) -> str:
     if claim.test == "ratio":
         return f"{100 * value:.3g} %" if value < 1 else f"{value:.3g} times" if value < 1000 else f"{value:,.0f} times"
     if claim.test != "difference":
-        return f"{value:.4g} {quantity.unit}".strip()
-    return f"{value:+.4g} {'points' if quantity.unit == '%' else quantity.unit}".strip()
+        return f"{value:{_shown(value)}} {quantity.unit}".strip()
+    return f"{value:+{_shown(value)}} {'points' if quantity.unit == '%' else quantity.unit}".strip()
+
+
+def _shown(value: float) -> str:
+    """Return the format of a value: four significant digits, but never a power of ten."""
+    return ".0f" if abs(value) >= 1000 else ".4g"

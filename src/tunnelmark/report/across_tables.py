@@ -190,7 +190,7 @@ def _lost(cell: MetricCell) -> list[str]:
 def _said_kept(analysis: Analysis, one: Kept) -> str:
     """Say what an arm keeps, that over what the reference keeps, and how many blocks lack a value."""
     own = formatting.effect(one.metric, one.kept)
-    said = [f"{_verb(one.metric)} {own}" if own else ""]
+    said = [f"{_verb(one)} {own}" if own else ""]
     if one.kept.zeros[0]:
         said.append(f"0 in {one.kept.zeros[0]} of {len(one.kept.blocks)} blocks")
     if one.over_direct is not None:
@@ -204,10 +204,12 @@ def _said_kept(analysis: Analysis, one: Kept) -> str:
     return ", ".join([text for text in said if text] + blocks_lost(one))
 
 
-def _verb(metric: MetricInfo) -> str:
-    if metric.compare == "difference":
+def _verb(one: Kept) -> str:
+    if one.metric.compare == "difference":
         return "changes by"
-    return "keeps" if metric.better == "higher" else "becomes"
+    if one.setting.workload != one.base.workload:  # the same link, and other traffic: nothing is lost or kept
+        return "is"
+    return "keeps" if one.metric.better == "higher" else "becomes"
 
 
 def _share(one: Kept) -> str:

@@ -16,7 +16,8 @@ from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import arm_pairs, formatting, queries, titles, travels
 
 NAMED = 3
-"""If more arms than this share the first rank, ranges of their estimates and intervals are given, not each effect."""
+"""If more arms than this share the first rank, so many are named, by their estimates, and the last; if all of them equal
+direct, ranges of their estimates and intervals are given."""
 
 _DELAY = "rtt"
 """The metric for the round-trip time of packets under load; it is compared with direct's as a ratio."""
@@ -77,7 +78,7 @@ def answers(analysis: Analysis) -> tuple[ConditionAnswers, ...]:
 def _estimates(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> MetricAnswer | None:
     """Return an answer that lists arms by their estimates, without ranking them; None if no arm has an estimate."""
     cells = [cell for cell in queries.own_cells(analysis, setting, metric) if _order(cell) is not None]
-    cells.sort(key=lambda cell: _order(cell) or 0.0, reverse=metric.better == "higher")
+    cells = _by_estimate(cells)
     shown = ", ".join(f"{cell.arm} {_effect(cell)}" for cell in cells[:_ESTIMATES])
     more = f" and {len(cells) - _ESTIMATES} more" if len(cells) > _ESTIMATES else ""
     text = f"not ranked; estimates against {analysis.reference}, the most favourable first: {shown}{more}."
@@ -118,7 +119,7 @@ def _answer(
     doubtful = [f"{cell.arm} is {formatting.reliability(cell)}" for cell in cells if cell.unreliable]
     further = (
         *doubtful,
-        *_delays(analysis, cells),
+        *_delays(analysis, _by_estimate(cells)[:NAMED]),
         _next(analysis, ranking, front),
         arm_pairs.lead(analysis, ranking, front),
         left_out,
@@ -167,12 +168,11 @@ def _are(arms: Sequence[str]) -> str:
 
 
 def _delays(analysis: Analysis, cells: Sequence[MetricCell]) -> list[str]:
-    """Return a clause for each arm in front whose round-trip time under load is at least `_DELAYED` times direct's.
-
-    [] if more than `NAMED` arms are in front.
+    """Return a clause for each of these cells' arms whose round-trip time under load is at least `_DELAYED` times
+    direct's.
     """
     direct, found = analysis.reference or "direct", []
-    for cell in cells if len(cells) <= NAMED else ():
+    for cell in cells:
         for delay in analysis.cells_of(cell.setting, _DELAY):
             times = delay.against_direct.estimate if delay.against_direct else None
             if delay.arm != cell.arm or delay.verdict != "worse" or times is None or times < _DELAYED:
@@ -189,8 +189,7 @@ def _next(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
     after = [place for place in ranking.places if place.arm not in front]
     if len(front) != 1 or not after:
         return ""
-    cells = [analysis.cell(place.arm, ranking.setting, ranking.metric) for place in after]
-    cells.sort(key=lambda cell: _order(cell) or 0.0, reverse=cells[0].metric.better == "higher")
+    cells = _by_estimate([analysis.cell(place.arm, ranking.setting, ranking.metric) for place in after])
     order = {cell.arm: place for place, cell in enumerate(cells)}
     pairs = [one for one in analysis.pairs if (one.setting, one.metric) == (ranking.setting, ranking.metric)]
     apart = [(one.arm, one.against) for one in pairs if one.differs and {one.arm, one.against} <= order.keys()]
@@ -225,7 +224,7 @@ def _effects(
     if len(cells) > NAMED:
         but = formatting.listed([cell.arm for cell in cells if cell.arm not in equal])
         most = f", all but {but} equal within {formatting.margin(metric)}" if 2 * len(equal) > len(cells) else ""
-        return f"{_range(cells)} {of}{most}"
+        return f"{_first_and_last(cells)} {of}{most}"
     words = {"equal": within, "better": f"better than {direct}"}
     each = []
     for cell in cells:
@@ -237,6 +236,20 @@ def _effects(
             said += f", {travels.times(one.multiple.estimate, one.multiple.interval)} {one.multiple.against}"
         each.append(said if len(cells) == 1 else f"{cell.arm} {said}")
     return "; ".join(each)
+
+
+def _by_estimate(cells: Sequence[MetricCell]) -> list[MetricCell]:
+    """Return the cells that have an estimate, the most favourable first."""
+    known = [(order, cell) for cell in cells if (order := _order(cell)) is not None]
+    return [cell for _, cell in sorted(known, key=lambda one: -one[0] if one[1].metric.better == "higher" else one[0])]
+
+
+def _first_and_last(cells: Sequence[MetricCell]) -> str:
+    """Name the arms with the most favourable estimates, and the one with the least, each with its interval."""
+    found = [f"{cell.arm} {_effect(cell)}" for cell in _by_estimate(cells)]
+    if not found:
+        return "without an estimate"
+    return f"estimates from {formatting.listed(found[: min(NAMED, len(found) - 1)])} to {found[-1]}"
 
 
 def _value(cell: MetricCell) -> str:

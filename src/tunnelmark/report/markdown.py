@@ -55,7 +55,7 @@ def render(analysis: Analysis) -> str:
     parts += [f"> **{_prose(text)}**" for text in cautions(analysis)]
     parts += _claims(analysis)
     parts.append("## Can these numbers be believed?")
-    parts.append("\n".join(f"- {_MARKS[g.standing]} **{g.name}**: {_prose(g.explanation)}" for g in gates(analysis)))
+    parts.append("\n".join(f"- {_MARKS[g.standing]} **{g.title}**: {_prose(g.explanation)}" for g in gates(analysis)))
     parts.append("## What was found")
     parts.append(
         "\n".join(

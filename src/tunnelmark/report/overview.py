@@ -62,7 +62,7 @@ def not_shown(analysis: Analysis) -> tuple[str, ...]:
     pings = [use.name for use in plan.workloads if use.workload == "ping"]
     if pings:
         said.append(f"What other traffic does to {formatting.listed(pings)}: meanwhile the path carried nothing else.")
-    said += [*_without_rate(analysis), *_floods(analysis), *placed.single_cores(analysis)]
+    said += [*_without_rate(analysis), *_floods(analysis), *_units(analysis), *placed.single_cores(analysis)]
     vpns = dict.fromkeys(arm.vpn for arm in plan.arms)
     programs = [vpn for vpn in vpns if vpn in USER_SPACE_WIREGUARD]
     if programs and KERNEL_WIREGUARD not in vpns:
@@ -129,6 +129,17 @@ def _floods(analysis: Analysis) -> list[str]:
     ]
 
 
+def _units(analysis: Analysis) -> list[str]:
+    """Return a sentence on the links whose impairment is not that of single packets; [] if there are none."""
+    carried = mapping(mapping(analysis.results.environment.get("lab")).get("shaper"))
+    names = [profile.name for profile in analysis.results.plan.profiles if "unit gso" in str(carried.get(profile.name))]
+    if not names:
+        return []
+    verb = "decides" if len(names) == 1 else "decide"
+    said = f"A line that loses and delays single packets: {formatting.listed(names)} {verb} once for what a sender hands over, "
+    return [f"{said}up to 64 KiB, so direct, and VPNs that hand over many packets at once, are hit less often."]
+
+
 def effects(analysis: Analysis) -> str:
     """Return words that say how effects against direct are computed: `against direct, block by block, so not ...`.
 
@@ -150,6 +161,7 @@ def rests_on(analysis: Analysis) -> tuple[str, ...]:
     plan = analysis.results.plan
     blocks = "one block" if plan.blocks == 1 else f"{plan.blocks} blocks, each with every arm in a new order"
     said = [f"{formatting.capital(blocks)}."]
+    said += _open_answers(analysis)
     if worth := graded.summary(analysis):
         said.append(worth.rstrip(".") + ".")
     explanation = analysis.same.explanation
@@ -161,3 +173,21 @@ def rests_on(analysis: Analysis) -> tuple[str, ...]:
             f"Brackets are 95 % intervals of the effect against {against}; they cover {machine_facts.covers(analysis.results)}."
         )
     return tuple(said)
+
+
+def _open_answers(analysis: Analysis) -> list[str]:
+    """Say that most answers leave open which VPN is ahead, and why; [] if they do not, or if nothing is ranked."""
+    several = [ranking for ranking in analysis.rankings if len(ranking.places) > 1]
+    left_open = [
+        ranking
+        for ranking in several
+        if all(place.first == 1 for place in ranking.places)
+        and any(
+            analysis.cell(place.arm, ranking.setting, ranking.metric).verdict != "equal" for place in ranking.places
+        )
+    ]
+    if 2 * len(left_open) <= len(several):
+        return []
+    blocks = analysis.results.plan.blocks
+    said = f"In {len(left_open)} of {len(several)} answers no VPN is shown to be ahead of another: {blocks} blocks show only "
+    return [f"{said}large differences, and more of them would show smaller ones."]

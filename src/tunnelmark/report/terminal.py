@@ -273,5 +273,5 @@ def _gates(analysis: Analysis) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
     for gate in gates(analysis):
         mark = Text(*_MARKS[gate.standing])
-        table.add_row(mark, Text(gate.name, style="bold"), Text(gate.explanation))
+        table.add_row(mark, Text(gate.title, style="bold"), Text(gate.explanation))
     return table
