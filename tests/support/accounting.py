@@ -36,6 +36,7 @@ class Look:
     busy: float
     awake: float
     exact: float | None  # of all tasks, and softirq without, to the nanosecond, where the kernel counts them
+    forks: int  # tasks that were made on this machine since it started
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Account:
     parts: dict[str, float]
     totals: dict[str, float] = field(default_factory=dict)
     cores: int = 1
+    forks: int = 0
 
     @property
     def sum(self) -> float:
@@ -53,10 +55,9 @@ class Account:
         return sum(self.parts.values())
 
     @property
-    def elsewhere(self) -> float:
-        """The share of the machine's busy time that the lab did not use, by the machine's own count."""
-        busy = self.totals[SAMPLED]
-        return (busy - self.sum + self.parts[OTHERS]) / busy
+    def others(self) -> float:
+        """The share of the machine's busy time that other processes are seen to have used."""
+        return self.parts[OTHERS] / self.totals[SAMPLED]
 
     def disagreements(self, tolerance: float = 0.05) -> dict[str, float]:
         """The machine's totals from which the sum of the parts is farther than so much, and how far it is.
@@ -69,16 +70,17 @@ class Account:
 
     @property
     def disturbed(self) -> bool:
-        """Whether others worked so much that a disagreement may be theirs.
+        """Whether others worked so much that a disagreement may be theirs: by what is seen of them, and not by the disagreement.
 
         Programs that come and go with their parents are in nobody's account, and so is what another lab did that ended:
         the kernel forgets the CPU of processes that end with their PID namespace (pid_namespaces(7), `zap_pid_ns_processes`).
+        A busy lab itself makes no task.
         """
-        return self.elsewhere > 0.1
+        return self.others > 0.1 or self.forks > 5 * self.seconds
 
     def lines(self) -> list[str]:
         """The account for people."""
-        said = [f"{self.seconds:.2f} s of {self.cores} cores"]
+        said = [f"{self.seconds:.2f} s of {self.cores} cores, {self.forks} tasks made"]
         said += [f"  {name:<24} {spent:7.3f} s" for name, spent in self.parts.items()]
         said += [f"  {'all of these':<24} {self.sum:7.3f} s"]
         said += [
@@ -105,7 +107,8 @@ def look(labs: LabClient, lab: Lab) -> Look:
     parts[IDLE] = sum(softirq.unbilled().values())
     parts[OTHERS] = _others(labs.unified.name)
     loops = keep_awake.own_seconds()
-    fields = [int(word) / _TICK for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    counted = Path("/proc/stat").read_text()
+    fields = [int(word) / _TICK for word in counted.split("\n", 1)[0].split()[1:9]]
     user, nice, system, idle, waiting, irq, soft, _ = fields
     now = time.monotonic()
     ran = softirq.ran()
@@ -115,6 +118,7 @@ def look(labs: LabClient, lab: Lab) -> Look:
         user + nice + system + irq + soft - loops,
         now * (os.cpu_count() or 1) - idle - waiting - loops,
         None if ran is None else ran - loops + parts[IDLE] - instead,
+        next(int(line.split()[1]) for line in counted.splitlines() if line.startswith("processes ")),
     )
 
 
@@ -131,6 +135,7 @@ def between(before: Look, after: Look) -> Account:
         {name: after.parts[name] - before.parts[name] for name in after.parts},
         totals,
         os.cpu_count() or 1,
+        after.forks - before.forks,
     )
 
 

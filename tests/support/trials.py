@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,7 @@ def carried(
             return workload.read(outputs, options), outputs
         except TrialVoid as void:
             why = void.message
+            _said(f"{name} over {arm}", why)
     pytest.fail(f"this machine is too busy: {why}")
 
 
@@ -82,4 +84,16 @@ def measured(plan: Plan, trial: Trial, folder: Path) -> tuple[Attempt, Path]:
         attempt = asyncio.run(run(raw := folder / f"raw{number}"))
         if attempt.outcome != "void":
             break
+        _said(trial.id, str(attempt.failure))
     return attempt, raw
+
+
+def unless_spoilt(attempt: Attempt) -> None:
+    """Skip a test whose trial the laboratory has spoilt each time."""
+    if attempt.outcome == "void":
+        pytest.skip(f"the laboratory spoilt it three times: {attempt.failure}")
+
+
+def _said(what: str, why: str) -> None:
+    """Say in pytest's summary that the laboratory spoilt an attempt: who sees many of them looks at the laboratory."""
+    warnings.warn(f"void: {what}: {why}", stacklevel=3)

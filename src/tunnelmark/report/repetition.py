@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import median
 from typing import Any
 
 from tunnelmark.analyse.model import Analysis
@@ -140,7 +140,7 @@ def _hosts(analysis: Analysis) -> str:
 def _bare_link(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, str]]:
     """Yield a row with the bare link's rate in each condition, by the first rate that the source prints of it.
 
-    It shows whether the repeated link is that of the source. The study's values are means over blocks.
+    It shows whether the repeated link is that of the source. The study's values are medians over blocks, as in the tables of a report.
     """
     claims, values = verdicts.claims, RunValues(verdicts.claims, analysis)
     direct = next((name for name, arm in claims.arms.items() if arm == analysis.reference), None)
@@ -152,7 +152,7 @@ def _bare_link(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, st
             continue
         titles = {cell: claims.conditions[cell.condition].title for cell in known}
         there = ", ".join(f"{titles[cell]} {claims.printed[cell].value:g}" for cell in measured)
-        here = ", ".join(f"{titles[cell]} {fmean(found.values()):.3g}" for cell, found in measured.items())
+        here = ", ".join(f"{titles[cell]} {median(found.values()):.3g}" for cell, found in measured.items())
         yield "bare link", f"{there} {quantity.unit}", f"{here} {quantity.unit}"
         return
 
