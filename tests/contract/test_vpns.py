@@ -321,12 +321,21 @@ async def send_markers(lab: Lab, tunnel: RunningDeployment, source: str, target:
 
 async def crash(arm: NamedArm, together: Together, node: str, timeout: float) -> float:
     """Kill and start again what runs on a node; seconds until everybody answers everybody."""
-    async with together(arm.driver, **arm.options) as (_, tunnel):
+    async with together(arm.driver, **arm.options) as (lab, tunnel):
         await asyncio.sleep(A_WHILE)
+        daemons = processes(lab, node)
         begun = time.monotonic()
         await tunnel.restart(node)
         await tunnel.answer(timeout)
-        return time.monotonic() - begun
+        seconds = time.monotonic() - begun
+    assert not daemons & processes(lab, node), "some of what ran before still runs: it was not the crash of a node"
+    return seconds
+
+
+def processes(lab: Lab, node: str) -> set[str]:
+    """The processes of a node but the lab's own first one, by their numbers on this machine."""
+    first = lab.nodes[node].pid
+    return set(members({"pid": {namespace(first, "pid")}})) - {str(first)}
 
 
 def namespace(pid: int | str, kind: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from tunnelmark.analyse.model import RELIABLE, Analysis, Bottleneck, MetricCell, Scenario
+from tunnelmark.analyse.pairing import setting_of
 from tunnelmark.claims import run_statistics
 from tunnelmark.claims.model import OVER_BLOCKS, Cell, CellValues, ClaimsFile
 from tunnelmark.record.results import TrialRow
@@ -137,12 +138,23 @@ class RunValues:
         if found is None:
             return f"this run has no {named}"
         if not found.values and quantity.statistic not in run_statistics.SECONDS:  # which may be of a series only
-            return f"{named}: {_why_none(found)}"
+            return f"{named}: {self._why_none(found)}"
         if found.success.total and found.success.count / found.success.total < RELIABLE:
             return f"{named}: {found.success.count} of {found.success.total} attempts succeeded here, fewer than nine in ten"
         if not self._values(cell):
             return f"{named}: {_TOO_LITTLE[quantity.statistic in run_statistics.SPREADS]}"
         return ""
+
+    def _why_none(self, cell: MetricCell) -> str:
+        """Return why a cell has no value, with what its failed trials say if all of them say the same."""
+        if cell.verdict != "failed":
+            return _WHY_NONE.get(cell.verdict, "no value here")
+        said = {
+            row.message
+            for row in self._analysis.failed
+            if row.arm == cell.arm and setting_of(row) == cell.setting and row.message
+        }
+        return f"every attempt failed here ({said.pop()})" if len(said) == 1 else "every attempt failed here"
 
     def _held_by_the_processor(self, cell: Cell) -> str:
         """Return the reason, if the link limited the cell in the source and the processor limits it here; else "".
@@ -154,7 +166,11 @@ class RunValues:
         bound = self._processor(cell)
         if quantity.unless_full:
             full = bound.text if bound is not None else self._full_core(cell)
-            return f"{named}: {full} was fully used here, so its use does not show how much was needed" if full else ""
+            return (
+                f"{named}: {full} was fully used here, and CPU that a test takes then depends on this machine"
+                if full
+                else ""
+            )
         if bound is None or not (quantity.kind == "rate" or self._times_a_transfer(cell)):
             return ""
         if quantity.statistic in run_statistics.SPREADS:  # a scatter is compared in its own run, whatever bound it
@@ -217,10 +233,8 @@ _TOO_LITTLE = {
 """The reason why there is no statistic; the key is whether the statistic is a spread over runs."""
 
 
-def _why_none(cell: MetricCell) -> str:
-    return {
-        "failed": "every attempt failed here",
-        "void": "the laboratory spoilt every attempt here",
-        "not run": "not run yet",
-        "left out": "the study leaves it out",
-    }.get(cell.verdict, "no value here")
+_WHY_NONE = {
+    "void": "the laboratory spoilt every attempt here",
+    "not run": "not run yet",
+    "left out": "the study leaves it out",
+}

@@ -30,7 +30,7 @@ CEILINGS: dict[Ceiling, str] = {
     "link": "limited by the link",
     "near the link": "near the limit of the link",
     "load": "limited by the offered load",
-    "lab": "limited by the generator or the lab",
+    "lab": "near the most that generator and lab carry here",
 }
 
 VERDICTS: dict[Verdict, str] = {

@@ -111,5 +111,5 @@ def test_the_report_says_what_the_generators_reach():
     assert said.startswith("On the bare link that is not shaped, generator and lab reach: tcp ")
     assert "unshaped" in said
     assert "generator and lab reach: tcp" in markdown.render(analysis)
-    assert "limited by the generator or the lab" in markdown.render(analysis)
+    assert "near the most that generator and lab carry here" in markdown.render(analysis)
     assert formatting.capacities(()) == ""

@@ -126,6 +126,17 @@ def outcomes(claims: ClaimsFile, analysis: Analysis) -> dict[str, Judged]:
     return {claim.id: judge(claim, values) for claim in claims.claims}
 
 
+def test_an_arm_that_never_worked_is_not_testable_with_what_its_trials_said(claims: ClaimsFile) -> None:
+    never = tuple(("tinc", "tcp", block) for block in range(1, 6))
+    results = Study(arms=("direct", "tinc", "nebula"), same_as={}, workloads=(TCP, PING), fails=never).results()
+    found = outcomes(claims, analyse(results))["share.tinc"]
+    assert found.outcome == "not testable"
+    assert found.reason.endswith(": every attempt failed here (tinc: no ping from a to b within 10 s)")
+    rows = [replace(row, message=f"{row.message}, {row.block}") if row.message else row for row in results.trials]
+    unlike = outcomes(claims, analyse(replace(results, trials=tuple(rows))))["share.tinc"]
+    assert unlike.reason.endswith(": every attempt failed here")
+
+
 def test_a_run_says_what_held_and_why_the_rest_cannot_be_told(claims: ClaimsFile) -> None:
     found = outcomes(claims, run(nebula=0.6))
     assert found["share.tinc"].outcome == "held"

@@ -226,7 +226,7 @@ class TestAStudy:
 
     def test_whose_profile_states_nothing_has_nothing_to_see(self):
         gate = gates(judge(self.results("verified", -5)))[-1]
-        assert gate.passed
+        assert gate.standing == "not applicable"
         assert "nothing to verify" in gate.explanation
 
     def test_whose_link_nobody_looked_at_has_no_such_gate(self):
