@@ -7,7 +7,7 @@ from math import log
 
 from tunnelmark.analyse.anchor_multiples import Headline
 from tunnelmark.analyse.model import Analysis, Scenario
-from tunnelmark.report import formatting
+from tunnelmark.report import formatting, queries
 
 CLEARLY = 3.0
 """How many times the logarithm of one factor must be that of the other for it to be called the cause."""
@@ -25,7 +25,7 @@ def explanation(analysis: Analysis, each: Sequence[Headline]) -> str:
     losing = [one.arm for one in each if one.bound and one.bound.what == "loss" and one.arm not in twins]
     if direct is None or each[0].metric.name != "goodput" or direct not in losing:
         return ""
-    windows, trips = _medians(analysis, setting, "cwnd"), _medians(analysis, setting, "rtt")
+    windows, trips = queries.medians(analysis, setting, "cwnd"), queries.medians(analysis, setting, "rtt")
     known = [arm for arm in losing if arm in windows and arm in trips]
     arms = [arm for arm in known if arm != direct]
     if not arms or direct not in known:
@@ -36,12 +36,6 @@ def explanation(analysis: Analysis, each: Sequence[Headline]) -> str:
         f"Mean round trip under that load: {_listed(analysis, setting, 'rtt', trips, [direct, *arms])}."
     )
     return " ".join(filter(None, [said, _cause(windows, trips, direct, arms)]))
-
-
-def _medians(analysis: Analysis, setting: Scenario, metric: str) -> dict[str, float]:
-    """Return the medians of a metric over blocks by arm, without arms that have none above zero."""
-    cells = analysis.cells_of(setting, metric)
-    return {cell.arm: cell.spread.median for cell in cells if cell.spread and cell.spread.median > 0}
 
 
 def _listed(

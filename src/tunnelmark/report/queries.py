@@ -99,6 +99,12 @@ def place(analysis: Analysis, setting: Scenario, metric: MetricInfo, arm: str) -
     return None
 
 
+def medians(analysis: Analysis, setting: Scenario, metric: str) -> dict[str, float]:
+    """Return the medians of a metric over blocks by arm, in its unit, without arms that have none above zero."""
+    cells = analysis.cells_of(setting, metric)
+    return {cell.arm: cell.spread.median for cell in cells if cell.spread and cell.spread.median > 0}
+
+
 def twin_of(analysis: Analysis, arm: str) -> str | None:
     """Return the name of the arm that `arm` repeats for an A/A test; None if `arm` does not repeat another arm."""
     return next((info.same_as for info in analysis.results.plan.arms if info.name == arm), None)

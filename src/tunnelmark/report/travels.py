@@ -10,7 +10,7 @@ from tunnelmark.analyse.bottleneck import SHARED
 from tunnelmark.analyse.machines import BETWEEN
 from tunnelmark.analyse.model import VPN_BUFFER, Analysis, Bottleneck, Interval, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import congestion_window, formatting, overview, placed
+from tunnelmark.report import cheaper_or_busier, congestion_window, formatting, overview, placed
 
 APART = "≠"
 """Marks a ratio of two arms that different things limited, such as the processor and the link."""
@@ -169,7 +169,7 @@ def _range(by_trial: tuple[float, float] | None) -> str:
 def _said(analysis: Analysis, each: Sequence[Headline]) -> tuple[str, ...]:
     """Return a sentence for each two different limits of a ratio's two arms, with the arms for which it is true.
 
-    What loss does to TCP's congestion window comes last.
+    Then follow what makes one arm of a VPN faster than another, and what loss does to TCP's congestion window.
     """
     arms: dict[str, list[str]] = {}
     for one in each:
@@ -177,6 +177,7 @@ def _said(analysis: Analysis, each: Sequence[Headline]) -> tuple[str, ...]:
             if text:
                 arms.setdefault(text, []).append(one.arm)
     said = [f"{APART} {formatting.listed(names)}: {text}." for text, names in arms.items()]
+    said += cheaper_or_busier.sentences(analysis, each[0].setting, each[0].metric)
     return tuple(filter(None, [*said, congestion_window.explanation(analysis, each)]))
 
 
