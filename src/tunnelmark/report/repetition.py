@@ -116,6 +116,7 @@ def _rows(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, st
     here = formatting.listed([f"Linux {each}" for each in sorted(kernels)])
     yield "kernel", there.kernel or NOT_STATED, here or NOT_RECORDED
     yield "links", there.links or NOT_STATED, _links(analysis)
+    yield from _names(analysis, verdicts)
     yield from _bare_link(analysis, verdicts)
     yield from _versions(analysis, verdicts)
     for tool, version in there.tools.items():
@@ -135,6 +136,20 @@ def _hosts(analysis: Analysis) -> str:
         cores = f"{results.plan.cores} {'core' if results.plan.cores == 1 else 'cores'}"
         where += f"; {cores} at most for a node"
     return where
+
+
+def _names(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, str]]:
+    """Yield rows with the names that the source and this run have for the same arms and conditions, if they differ."""
+    claims, plan = verdicts.claims, analysis.results.plan
+    ran, measured = {arm.name for arm in plan.arms}, _conditions(analysis, verdicts)
+    conditions = {name: each for name, each in claims.conditions.items() if name in measured}
+    for what, names in (
+        ("arms", {there: here for there, here in claims.arms.items() if here in ran}),
+        ("conditions", {each.title: " ".join([each.profile, each.topology]).strip() for each in conditions.values()}),
+    ):
+        unlike = [(there, here) for there, here in names.items() if there.lower() != here.lower()]
+        if unlike:
+            yield what, "; ".join(there for there, _ in unlike), "; ".join(here for _, here in unlike)
 
 
 def _bare_link(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, str]]:

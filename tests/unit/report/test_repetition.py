@@ -91,6 +91,18 @@ def test_what_a_run_recorded_of_itself_is_set_against_the_source():
     assert found["repeats"] == ("one run of each", "3 blocks, each with one trial of each in a new order")
 
 
+def test_names_that_are_not_the_source_s_are_set_against_its_names():
+    found = rows(run("mesh-vpns", smoke=True))
+    there, here = (text.split("; ") for text in found["arms"])
+    named = dict(zip(there, here, strict=True))
+    assert (named["Internal"], named["Headscale"]) == ("direct", "tailscale")
+    assert "Tinc" not in named, "it has the same name here"
+    there, here = (text.split("; ") for text in found["conditions"])
+    assert dict(zip(there, here, strict=True))["Low"] == "thesis-low+gso+gigabit"
+    hops = dict(zip(*(text.split("; ") for text in rows(usual())["conditions"]), strict=True))
+    assert hops["one hop, local"] == "gigabit chain-1"
+
+
 def test_programs_of_another_version_than_their_vpn_are_named():
     programs = {"tailscaled": {"version": "1.98.0"}, "headscale": {"version": "0.26.1"}, "sh": {}}
     vpns = {"vpns": {"tailscale": {"version": "1.98.0", "programs": programs}}}
