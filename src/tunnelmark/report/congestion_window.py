@@ -26,7 +26,7 @@ def explanation(analysis: Analysis, each: Sequence[Headline]) -> str:
     if direct is None or each[0].metric.name != "goodput" or direct not in losing:
         return ""
     windows, trips = queries.medians(analysis, setting, "cwnd"), queries.medians(analysis, setting, "rtt")
-    known = [arm for arm in losing if arm in windows and arm in trips]
+    known = [arm for arm in losing if arm in windows and arm in trips and arm not in _repaired(analysis, setting)]
     arms = [arm for arm in known if arm != direct]
     if not arms or direct not in known:
         return ""
@@ -36,6 +36,11 @@ def explanation(analysis: Analysis, each: Sequence[Headline]) -> str:
         f"Mean round trip under that load: {_listed(analysis, setting, 'rtt', trips, [direct, *arms])}."
     )
     return " ".join(filter(None, [said, _cause(windows, trips, direct, arms)]))
+
+
+def _repaired(analysis: Analysis, setting: Scenario) -> set[str]:
+    """Return the arms whose TCP had to send nothing again: a VPN that runs over TCP makes good what its link loses."""
+    return {cell.arm for cell in analysis.cells_of(setting, "retransmits") if cell.spread and cell.spread.median == 0}
 
 
 def _listed(

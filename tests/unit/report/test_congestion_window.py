@@ -67,3 +67,19 @@ def test_nothing_is_said_where_the_link_and_no_loss_bounds_direct() -> None:
 
 def test_nothing_is_said_where_no_loss_bounds_an_arm() -> None:
     assert "window" not in said(losing({"direct": 4_000, "tinc": 125}, {"direct": 16.5, "tinc": 16.0}, "sender's core"))
+
+
+def test_of_a_stream_that_sent_nothing_again_no_window_is_said_to_be_cut() -> None:
+    found = losing({"direct": 130, "tinc": 3_000}, {"direct": 16.0, "tinc": 80.0})
+    rows = tuple(
+        replace(
+            row,
+            samples=tuple(
+                replace(sample, value=0.0 if row.arm == "tinc" else 7.0) if sample.metric == "retransmits" else sample
+                for sample in row.samples
+            ),
+        )
+        for row in found.results.trials
+    )
+    repaired = replace(judge(replace(found.results, trials=rows)), bound_by=found.bound_by)
+    assert "Mean window" in said(found) and "Mean window" not in said(repaired)
