@@ -132,7 +132,7 @@ class _OverMachines:
             found |= {self._number[place, block]: value for block, value in mine.values.items()} if mine else {}
         return CellValues(found) if found else None
 
-    def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
+    def obstacle(self, cells: Mapping[Cell, int], scale: str, conservative: Collection[Cell] = ()) -> str:
         """Return why these cells cannot be compared on some machine; "" if they can be compared on all machines.
 
         `scale`: "ratio" or "difference". `conservative`: the cells whose values may be too low, because a lower value

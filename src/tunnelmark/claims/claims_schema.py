@@ -89,6 +89,7 @@ class QuantityTable(TomlTable):
         default=False, description="true where the figure says nothing once the cores of a node are full"
     )
     all_nodes: bool = Field(default=False, description="true where all nodes send and receive at once")
+    several_cores: bool = Field(default=False, description="true where a node needs more than one core for it")
     full_only: bool = Field(default=False, description="true where only a run with --full asks what the source asked")
     unmeasured: str = Field(default="", description="why no workload of the study measures it")
 

@@ -54,7 +54,8 @@ def judge(claim: Claim, values: Values, level: float = LEVEL) -> Judged:
     refuting = level / max(1, len(claim.statements))
     for statement in claim.statements:
         cells = cells_of(statement)
-        if reason := values.obstacle(cells, _scale(statement), _conservative(statement)) or _absent(values, cells):
+        powers = _powers(statement)
+        if reason := values.obstacle(powers, _scale(statement), _conservative(statement)) or _absent(values, cells):
             return Judged(claim, "not testable", reason=reason)
         if isinstance(statement, Apart):
             outcomes.append(_told_apart(statement, values, level, refuting))
@@ -62,7 +63,7 @@ def judge(claim: Claim, values: Values, level: float = LEVEL) -> Judged:
         found = _effect(statement, values, level, refuting)
         if found is None:
             return Judged(claim, "not testable", reason="no block has a value of each, or a ratio has a zero in it")
-        if held_down := values.obstacle(cells, _scale(statement)):
+        if held_down := values.obstacle(powers, _scale(statement)):
             if found.outcome != "held":
                 return Judged(claim, "not testable", reason=held_down)
             despite = despite or held_down
@@ -78,6 +79,10 @@ def judge(claim: Claim, values: Values, level: float = LEVEL) -> Judged:
 def _absent(values: Values, cells: tuple[Cell, ...]) -> str:
     missing = [str(cell) for cell in cells if values.of(cell) is None]
     return f"no value of {'; '.join(missing)}" if missing else ""
+
+
+def _powers(statement: Statement | Apart) -> dict[Cell, int]:
+    return {statement.one: 1, statement.other: -1} if isinstance(statement, Apart) else dict(statement.terms)
 
 
 def _scale(statement: Statement | Apart) -> str:

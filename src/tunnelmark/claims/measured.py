@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping
 
 from tunnelmark.analyse.model import RELIABLE, Analysis, Bottleneck, MetricCell, Scenario
 from tunnelmark.analyse.pairing import setting_of
@@ -49,10 +49,10 @@ class RunValues:
             return None
         return CellValues({block: value / quantity.factor for block, value in found.items()})
 
-    def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
+    def obstacle(self, cells: Mapping[Cell, int], scale: str, conservative: Collection[Cell] = ()) -> str:
         """Return the reason why these cells cannot be compared with the published ones; "" if they can.
 
-        `scale`: "ratio" or "difference". `conservative`: see `model.Values.obstacle`.
+        `cells`, `scale` ("ratio" or "difference"), `conservative`: see `model.Values.obstacle`.
         """
         for cell in cells:
             if reason := self._missing(cell):
@@ -65,7 +65,28 @@ class RunValues:
             excused = others_are_free and cell in conservative and self._lowered(cell)
             if not excused and (reason := self._held_by_the_processor(cell)):
                 return reason
-        return ""
+        return self._bound_unlike(cells, conservative)
+
+    def _bound_unlike(self, cells: Mapping[Cell, int], conservative: Collection[Cell]) -> str:
+        """Return the reason, if the processor limits one side of a ratio of rates and something else the other; else "".
+
+        Then the ratio is larger or smaller on a faster machine, whatever limited the source's. If the processor limits
+        as much above as below the line, how fast it is cancels.
+        """
+        rated = {cell: power for cell, power in cells.items() if self._times_work(cell)}
+        slow = {cell: power for cell, power in rated.items() if self._processor(cell)}
+        other = next(
+            ((cell, bound) for cell in rated if cell not in slow and (bound := self._bound(cell)) is not None), None
+        )
+        if not sum(slow.values()) or other is None or all(cell in conservative for cell in slow):
+            return ""
+        cell = next(iter(slow))
+        bound = self._processor(cell)
+        assert bound is not None
+        return (
+            f"{self._claims.describe(cell)}: {bound.text} is the limit here, and {other[1].text} that of "
+            f"{self._claims.describe(other[0])}, so how fast this machine is would be in the ratio"
+        )
 
     def _setting(self, cell: Cell) -> Scenario | None:
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
@@ -122,6 +143,8 @@ class RunValues:
             return f"this run has no arm {arm}"
         if not quantity.of_arm and quantity.workload not in {use.name for use in plan.workloads}:
             return f"this run has no workload {quantity.workload}"
+        if quantity.several_cores and plan.cores == 1:
+            return f"{named}: a node has one core here, which its programs and its kernel share"
         if quantity.statistic == run_statistics.SUITE and plan.design.part.workloads:
             return "this run has only a part of the workloads, and the source counts the successes of all of them"
         if quantity.statistic in run_statistics.SHARES:
@@ -171,9 +194,7 @@ class RunValues:
                 if full
                 else ""
             )
-        if bound is None or not (quantity.kind == "rate" or self._times_a_transfer(cell)):
-            return ""
-        if quantity.statistic in run_statistics.SPREADS:  # a scatter is compared in its own run, whatever bound it
+        if bound is None or not self._times_work(cell):
             return ""
         if quantity.all_nodes and not self._analysis.results.environment.get("hosts"):
             return (
@@ -185,11 +206,21 @@ class RunValues:
 
     def _processor(self, cell: Cell) -> Bottleneck | None:
         """Return the bottleneck of the cell in this run if it is the processor; else None."""
-        setting = self._setting(cell)
-        if setting is None:
-            return None
-        bound = self._analysis.bound_by.get((self._claims.arms[cell.arm], setting))
+        bound = self._bound(cell)
         return bound if bound is not None and bound.processor else None
+
+    def _bound(self, cell: Cell) -> Bottleneck | None:
+        """Return the bottleneck of the cell in this run; None if it is not known."""
+        setting = self._setting(cell)
+        bound = None if setting is None else self._analysis.bound_by.get((self._claims.arms[cell.arm], setting))
+        return bound if bound is not None and bound.what != "unknown" else None
+
+    def _times_work(self, cell: Cell) -> bool:
+        """Return whether the value is a rate, or the time of a transfer; a scatter is compared in its own run."""
+        quantity = self._claims.quantities[cell.quantity]
+        if quantity.statistic in run_statistics.SPREADS:
+            return False
+        return quantity.kind == "rate" or self._times_a_transfer(cell)
 
     def _full_core(self, cell: Cell) -> str:
         """Return the core that was always busy in this run, even if it was not the bottleneck; "" if there was none.

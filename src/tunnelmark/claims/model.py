@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, Protocol
@@ -41,6 +41,7 @@ class Quantity:
     `unless_full`: the figure says nothing if a node's cores are full.
     `full_only`: the figure depends on how long the source's tests were, so only a run with `--full` has it.
     `all_nodes`: all nodes send and receive at once, so it says little where nodes share the cores of one machine.
+    `several_cores`: the figure needs nodes with more than one core each, such as how far a process fills a core.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Quantity:
     unless_full: bool = False
     full_only: bool = False
     all_nodes: bool = False
+    several_cores: bool = False
     unmeasured: str = ""
 
     @property
@@ -250,10 +252,11 @@ class Values(Protocol):
     def of(self, cell: Cell) -> CellValues | None:
         """Return the values of a cell, in the source's unit; None if there are none."""
 
-    def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
+    def obstacle(self, cells: Mapping[Cell, int], scale: str, conservative: Collection[Cell] = ()) -> str:
         """Return the reason why these cells cannot be compared with the published ones; "" if they can.
 
-        `scale`: "ratio" or "difference".
+        `cells`: the cells with the power of each in the ratio, or its sign in the difference. `scale`: "ratio" or
+        "difference".
         `conservative`: cells whose lower values would speak against the claim. So the claim can still hold if this
         machine's processor lowers these values, and such a limit is not an obstacle.
         """

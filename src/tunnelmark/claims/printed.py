@@ -6,7 +6,7 @@ the verdict shows whether the claim's test can fail.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from tunnelmark.claims.model import OVER_BLOCKS, Cell, CellValues, ClaimsFile
 
@@ -31,6 +31,6 @@ class PrintedValues:
         """Return the value of a cell; None if the source prints none."""
         return CellValues({0: self._values[cell]}) if cell in self._values else None
 
-    def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
+    def obstacle(self, cells: Mapping[Cell, int], scale: str, conservative: Collection[Cell] = ()) -> str:
         """Return "": a source's own figures can always be compared with themselves."""
         return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
 
@@ -50,7 +50,7 @@ class Runs:
         base = 100.0 * self._seen.index(cell) if self._apart else 0.0
         return CellValues({run: base + 1000 + run for run in range(12)})
 
-    def obstacle(self, cells: Sequence[Cell], scale: str, conservative: object = ()) -> str:
+    def obstacle(self, cells: object, scale: str, conservative: object = ()) -> str:
         """None."""
         return ""
 

@@ -61,7 +61,7 @@ def test_a_run_that_failed_stays_visible(tmp_path: Path) -> None:
     values = raw.read("iperf3", tmp_path, CASCADE)
     assert of(values, "udp", "WireGuard") == pytest.approx([99.9257219])
     assert any("iperf3 says 'unable to send control message: Broken pipe'" in line for line in values.missing())
-    assert "1 of 2 runs have a value" in values.obstacle([Cell("udp", "internet-1", "WireGuard")], "ratio")
+    assert "1 of 2 runs have a value" in values.obstacle({Cell("udp", "internet-1", "WireGuard"): 1}, "ratio")
 
 
 def test_other_workloads_have_a_folder_of_their_name(tmp_path: Path) -> None:

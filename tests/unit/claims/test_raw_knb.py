@@ -145,7 +145,7 @@ def test_a_table_gives_what_the_files_give(claims: ClaimsFile, folder: Path, tab
 def test_a_deviation_and_the_cpu(claims: ClaimsFile, folder: Path) -> None:
     values = raw.read("knb", folder, claims)
     assert values.cells[Cell("tcp-sd", "loss-5", "MTU 1450")].figure == pytest.approx(3.02765, abs=1e-5)
-    assert "has no interval" in values.obstacle([Cell("tcp-sd", "loss-5", "MTU 1450")], "ratio")
+    assert "has no interval" in values.obstacle({Cell("tcp-sd", "loss-5", "MTU 1450"): 1}, "ratio")
     cpu = values.of(Cell("tcp-cpu", "loss-5", "MTU 1450"))
     assert cpu is not None
     assert set(cpu.values.values()) == {12.5}

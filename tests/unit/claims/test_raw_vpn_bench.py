@@ -234,7 +234,7 @@ def test_links_that_were_loaded_at_once_are_added_up(claims: ClaimsFile, folder:
     values = raw.read("vpn-bench", folder, claims)
     cell = Cell("parallel", "baseline", "Internal")
     assert values.cells[cell].figure == pytest.approx(30)
-    assert values.obstacle([cell], "ratio") == f"{cell}: 2 of 3 runs have a value (c to a: failed (ClanCmdError))"
+    assert values.obstacle({cell: 1}, "ratio") == f"{cell}: 2 of 3 runs have a value (c to a: failed (ClanCmdError))"
 
 
 def test_success_and_reboots(claims: ClaimsFile, folder: Path) -> None:

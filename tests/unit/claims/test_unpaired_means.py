@@ -29,7 +29,7 @@ class Unpaired:
         """The runs of a cell."""
         return CellValues(dict(enumerate(self._runs[cell])))
 
-    def obstacle(self, cells: Sequence[Cell], scale: str, conservative: object = ()) -> str:
+    def obstacle(self, cells: object, scale: str, conservative: object = ()) -> str:
         """None."""
         return ""
 

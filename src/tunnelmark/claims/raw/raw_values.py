@@ -99,7 +99,7 @@ class RawValues:
             return CellValues(dict(enumerate(given)))
         return CellValues({0: found.figure})
 
-    def obstacle(self, cells: Sequence[Cell], scale: str, conservative: Collection[Cell] = ()) -> str:
+    def obstacle(self, cells: Mapping[Cell, int], scale: str, conservative: Collection[Cell] = ()) -> str:
         """Return the reason why these cells cannot be compared, such as too many failed runs; "" if they can."""
         for cell in cells:
             found = self.cells.get(cell)
