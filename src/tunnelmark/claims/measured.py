@@ -71,7 +71,7 @@ class RunValues:
         """Return the reason, if the processor limits one side of a ratio of rates and something else the other; else "".
 
         Then the ratio is larger or smaller on a faster machine, whatever limited the source's. If the processor limits
-        as much above as below the line, how fast it is cancels.
+        both sides of the ratio, how fast it is cancels.
         """
         rated = {cell: power for cell, power in cells.items() if self._times_work(cell)}
         slow = {cell: power for cell, power in rated.items() if self._processor(cell)}
