@@ -88,6 +88,16 @@ class RunValues:
             f"{self._claims.describe(other[0])}, so how fast this machine is would be in the ratio"
         )
 
+    def _cores(self, cell: Cell) -> int | None:
+        """Return how many cores each node had; what was asked for if that was not recorded, None on hosts of their own."""
+        record, setting = self._analysis.results.environment, self._setting(cell)
+        if record.get("hosts"):
+            return None
+        lab = record.get("lab")
+        placed = (lab.get("placement") if isinstance(lab, Mapping) else None) or {}
+        found = placed.get(setting.topology) if setting is not None else None
+        return int(found["cores_per_node"]) if found else self._analysis.results.plan.cores
+
     def _setting(self, cell: Cell) -> Scenario | None:
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
         settings = self._settings.get((condition.profile, quantity.workload), ())
@@ -143,8 +153,8 @@ class RunValues:
             return f"this run has no arm {arm}"
         if not quantity.of_arm and quantity.workload not in {use.name for use in plan.workloads}:
             return f"this run has no workload {quantity.workload}"
-        if quantity.several_cores and plan.cores == 1:
-            return f"{named}: a node has one core here, which its programs and its kernel share"
+        if quantity.several_cores and self._cores(cell) == 1:
+            return f"{named}: a node has one core here, which the VPN, the load and the kernel share"
         if quantity.statistic == run_statistics.SUITE and plan.design.part.workloads:
             return "this run has only a part of the workloads, and the source counts the successes of all of them"
         if quantity.statistic in run_statistics.SHARES:

@@ -282,6 +282,14 @@ def test_what_needs_several_cores_is_not_asked_of_a_node_that_has_one(tmp_path: 
     assert outcomes(claims, analysis)["share.tinc"].outcome == "held"
     one = replace(analysis.results, plan=replace(analysis.results.plan, cores=1))
     assert "a node has one core here" in outcomes(claims, replace(analysis, results=one))["share.tinc"].reason
+    two = replace(analysis.results, plan=replace(analysis.results.plan, cores=2))
+    placed = replace(two, environment={"lab": {"placement": {"pair": {"cores_per_node": 1}}}})
+    assert outcomes(claims, replace(analysis, results=two))["share.tinc"].outcome == "held"
+    assert "a node has one core here" in outcomes(claims, replace(analysis, results=placed))["share.tinc"].reason, (
+        "2 asked"
+    )
+    hosts = replace(one, environment={"hosts": {"a": {}, "b": {}}})
+    assert outcomes(claims, replace(analysis, results=hosts))["share.tinc"].outcome == "held"
 
 
 DOWNLOAD = """
