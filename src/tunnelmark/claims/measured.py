@@ -211,7 +211,7 @@ class RunValues:
                 f"{named}: all nodes work at once and share the cores of this machine; {bound.text} is the limit here"
             )
         if condition.impaired or self._filled_the_link(cell):
-            return f"{named}: the link was the limit there, and {bound.text} is here"
+            return f"{named}: the link is taken for the limit there, and {bound.text} is here"
         return ""
 
     def _processor(self, cell: Cell) -> Bottleneck | None:

@@ -17,7 +17,7 @@ LEGEND = (
     "✓ held: the 95 % interval of each of its effects lies inside of what the claim allows. ✗ did not hold: an interval lies outside of it. "
     "? undecided: neither, at this precision. – not testable here. In the source: as printed there, or computed from what is. "
     "What is allowed is this project's choice, in the file of claims. "
-    "Claims are of means over blocks; tables show medians, so their figures differ a little."
+    "Claims are of means over blocks; tables show medians, so their figures may differ."
 )
 
 FIGURES_HEAD = ("compared", "in the source", "allowed", "found here")
