@@ -328,8 +328,8 @@ async def crash(arm: NamedArm, together: Together, node: str, timeout: float) ->
         await tunnel.restart(node)
         await tunnel.answer(timeout)
         seconds = time.monotonic() - begun
-    assert not daemons & processes(lab, node), "some of what ran before still runs: it was not the crash of a node"
-    return seconds
+        assert not daemons & processes(lab, node), "some of what ran before still runs: it was not the crash of a node"
+        return seconds
 
 
 def processes(lab: Lab, node: str) -> set[str]:
