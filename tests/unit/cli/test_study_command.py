@@ -36,7 +36,7 @@ def test_a_source_is_shown_with_all_its_claims(capsys: pytest.CaptureFixture[str
 def test_a_study_is_run_from_here_as_well(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study", "run", "vpncloud-ciphers", "--dry-run"]) == 0
     printed = capsys.readouterr().out
-    assert "50 trials in 5 blocks" in printed
+    assert "80 trials in 8 blocks" in printed
     assert "29 of 30 published claims within reach" in printed
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 
+import pytest
+
 from tunnelmark.lab.ssh import node_terminal
 
 
@@ -38,9 +40,10 @@ def test_a_program_that_is_not_there_is_named():
     assert ran("no-such-program") == (127, "no-such-program: No such file or directory\n")
 
 
-def test_the_end_of_its_input_hangs_up():
+@pytest.mark.parametrize("under", [[], ["nohup"]])
+def test_the_end_of_its_input_hangs_up(under: list[str]):
     done = subprocess.run(
-        node_terminal.wrapped(["sleep", "20"], 24, 80),
+        [*under, *node_terminal.wrapped(["sleep", "20"], 24, 80)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=15,

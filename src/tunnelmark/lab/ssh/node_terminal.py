@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import sys
 import termios
 from collections.abc import Sequence
@@ -32,6 +33,7 @@ def main(rows: int, columns: int, command: Sequence[str]) -> int:
         try:
             os.close(ours)
             os.login_tty(theirs)
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, also by programs that are started
             os.execvp(command[0], list(command))
         except OSError as error:
             os.write(2, f"{command[0]}: {error.strerror}\n".encode())
