@@ -18,6 +18,11 @@ def gates(analysis: Analysis) -> tuple[Gate, ...]:
     return (_same(analysis), _succeeded(analysis), _link_filled(analysis), *([checked] if checked else []))
 
 
+def titled(gate: Gate) -> str:
+    """Return a gate's name, which says what must be; `not met: ` goes before it if it is not so."""
+    return f"not met: {gate.name}" if gate.standing == "not passed" else gate.name
+
+
 def _same(analysis: Analysis) -> Gate:
     if analysis.paths_only:
         return Gate(AA, True, "not applicable: which path is found is not a figure that is compared", applies=False)

@@ -327,11 +327,6 @@ class Gate:
             return "not judged"
         return "passed" if self.passed else "not passed"
 
-    @property
-    def title(self) -> str:
-        """The gate's name, which says what must be; `not met: ` goes before it if it is not so."""
-        return f"not met: {self.name}" if self.standing == "not passed" else self.name
-
 
 @dataclass(frozen=True)
 class Analysis:

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from tunnelmark.analyse.attempts import grade_of
 from tunnelmark.analyse.failures import grouped
-from tunnelmark.analyse.gates import gates
+from tunnelmark.analyse.gates import gates, titled
 from tunnelmark.analyse.link import text as linkwords
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.claims.verdicts import of_run
@@ -90,6 +90,7 @@ def render(analysis: Analysis) -> str:
         yardsticks=machine_facts.yardsticks(analysis.results),
         yardstick_head=machine_facts.YARDSTICKS,
         gates=gates(analysis),
+        titled=titled,
         failures=grouped(analysis.failures),
         twins=_twins(analysis),
         findings=findings(analysis),

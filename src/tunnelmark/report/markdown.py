@@ -7,7 +7,7 @@ from urllib.parse import quote
 from tunnelmark.analyse.arms import in_settings
 from tunnelmark.analyse.bottleneck import apart_from_direct
 from tunnelmark.analyse.failures import grouped
-from tunnelmark.analyse.gates import gates
+from tunnelmark.analyse.gates import gates, titled
 from tunnelmark.analyse.model import Analysis, GateStanding, MetricCell, Scenario
 from tunnelmark.claims.verdicts import Verdicts, of_run
 from tunnelmark.model.stack_kinds import KINDS
@@ -55,7 +55,7 @@ def render(analysis: Analysis) -> str:
     parts += [f"> **{_prose(text)}**" for text in cautions(analysis)]
     parts += _claims(analysis)
     parts.append("## Can these numbers be believed?")
-    parts.append("\n".join(f"- {_MARKS[g.standing]} **{g.title}**: {_prose(g.explanation)}" for g in gates(analysis)))
+    parts.append("\n".join(f"- {_MARKS[g.standing]} **{titled(g)}**: {_prose(g.explanation)}" for g in gates(analysis)))
     parts.append("## What was found")
     parts.append(
         "\n".join(

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from tunnelmark.analyse.arms import in_settings
 from tunnelmark.analyse.bottleneck import apart_from_direct, bound_of
-from tunnelmark.analyse.gates import gates
+from tunnelmark.analyse.gates import gates, titled
 from tunnelmark.analyse.model import RELIABLE, Analysis, ArmSummary, GateStanding, MetricCell, Scenario
 from tunnelmark.claims.verdicts import of_run
 from tunnelmark.record.results import MetricInfo
@@ -273,5 +273,5 @@ def _gates(analysis: Analysis) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1, 0, 0))
     for gate in gates(analysis):
         mark = Text(*_MARKS[gate.standing])
-        table.add_row(mark, Text(gate.title, style="bold"), Text(gate.explanation))
+        table.add_row(mark, Text(titled(gate), style="bold"), Text(gate.explanation))
     return table

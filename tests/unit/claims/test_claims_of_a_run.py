@@ -14,7 +14,7 @@ from tunnelmark.analyse.model import Analysis, Bottleneck, Scenario
 from tunnelmark.claims import reading
 from tunnelmark.claims.judging import judge
 from tunnelmark.claims.measured import RunValues
-from tunnelmark.claims.model import Cell, ClaimsFile, Judged, Statement
+from tunnelmark.claims.model import ClaimsFile, Judged, Statement
 from tunnelmark.claims.printed import PrintedValues
 from tunnelmark.claims.verdicts import of_run
 from tunnelmark.errors import PlanError
@@ -235,61 +235,6 @@ def test_a_ratio_whose_two_sides_a_processor_holds_down_is_not_compared(one_side
     over_tinc = 'arms = ["Nebula"]\nover = [{ arm = "Tinc" }]'  # tinc was held by its processor there, too
     assert one_sided(over_tinc, "least = 0.3").outcome == "held"
     assert one_sided(over_tinc, "least = 0.3", "tinc").outcome == "not testable"
-
-
-def bound(tinc: Bottleneck, bare: Bottleneck) -> Analysis:
-    """Tinc has half of the bare link, as there, where its processor held it, too."""
-    bound_by = {("tinc", TCP_SETTING): tinc, ("direct", TCP_SETTING): bare}
-    return replace(run(nebula=0.6), bound_by=bound_by)
-
-
-CORE, LINK = Bottleneck("receiver's core"), Bottleneck("link")
-
-
-def test_a_ratio_of_what_the_processor_limits_and_what_the_link_limits_is_not_compared(claims: ClaimsFile) -> None:
-    """Also where the processor limited it there: on a faster machine the ratio is another."""
-    found = outcomes(claims, bound(CORE, LINK))["share.tinc"]
-    assert found.outcome == "not testable"
-    assert found.reason.startswith(
-        "Tinc, one stream, gigabit: the receiver's core is the limit here, and the link that of Bare"
-    )
-    assert found.reason.endswith("so how fast this machine is would be in the ratio")
-    for same in (bound(LINK, LINK), bound(CORE, Bottleneck("unknown"))):
-        assert outcomes(claims, same)["share.tinc"].outcome == "held", "how fast it is is not known to matter"
-
-
-def test_how_fast_the_processor_is_cancels_where_it_limits_both_sides(tmp_path: Path) -> None:
-    claims = written(tmp_path, FILE.replace("Nebula = [880", "Nebula = [500"))
-    bound_by = {("nebula", TCP_SETTING): CORE, **bound(CORE, LINK).bound_by}
-    values = RunValues(claims, replace(run(nebula=0.6), bound_by=bound_by))
-    tinc, nebula, bare = (Cell("tcp", "base", name) for name in ("Tinc", "Nebula", "Bare"))
-    assert values.obstacle({tinc: 1, nebula: -1}, "ratio") == ""
-    assert values.obstacle({tinc: 1, bare: -1}, "ratio") != ""
-
-
-def test_such_a_ratio_is_shown_where_a_slow_processor_can_only_have_worked_against_it(tmp_path: Path) -> None:
-    claim = 'id = "x"\nplace = "p"\nsays = "s"\ntest = "ratio"\nquantity = "tcp"\nconditions = ["base"]'
-    least = written(
-        tmp_path, f'{FILE}\n[[claim]]\n{claim}\narms = ["Tinc"]\nover = [{{ arm = "Bare" }}]\nleast = 0.3\n'
-    )
-    found = outcomes(least, bound(CORE, LINK))["x"]
-    assert found.outcome == "held" and "so how fast this machine is would be in the ratio" in found.despite
-
-
-def test_what_needs_several_cores_is_not_asked_of_a_node_that_has_one(tmp_path: Path) -> None:
-    claims = written(tmp_path, FILE.replace('metric = "goodput"\n', 'metric = "goodput"\nseveral_cores = true\n', 1))
-    analysis = run()
-    assert outcomes(claims, analysis)["share.tinc"].outcome == "held"
-    one = replace(analysis.results, plan=replace(analysis.results.plan, cores=1))
-    assert "a node has one core here" in outcomes(claims, replace(analysis, results=one))["share.tinc"].reason
-    two = replace(analysis.results, plan=replace(analysis.results.plan, cores=2))
-    placed = replace(two, environment={"lab": {"placement": {"pair": {"cores_per_node": 1}}}})
-    assert outcomes(claims, replace(analysis, results=two))["share.tinc"].outcome == "held"
-    assert "a node has one core here" in outcomes(claims, replace(analysis, results=placed))["share.tinc"].reason, (
-        "2 asked"
-    )
-    hosts = replace(one, environment={"hosts": {"a": {}, "b": {}}})
-    assert outcomes(claims, replace(analysis, results=hosts))["share.tinc"].outcome == "held"
 
 
 DOWNLOAD = """

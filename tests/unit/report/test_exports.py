@@ -188,7 +188,7 @@ def test_the_terminal_shows_value_effect_signs_failure_and_gates():
     assert "▼ " in text
     assert "failed" in text
     assert "10/15" in text
-    assert "✗ every trial succeeded" in text
+    assert "✗ not met: every trial succeeded" in text
 
 
 def test_markdown_tables_are_sound_and_logs_are_not_markup():
