@@ -73,19 +73,15 @@ class RunValues:
         Then the ratio is larger or smaller on a faster machine, whatever limited the source's. If the processor limits
         both sides of the ratio, how fast it is cancels.
         """
-        rated = {cell: power for cell, power in cells.items() if self._times_work(cell)}
-        slow = {cell: power for cell, power in rated.items() if self._processor(cell)}
-        other = next(
-            ((cell, bound) for cell in rated if cell not in slow and (bound := self._bound(cell)) is not None), None
-        )
-        if not sum(slow.values()) or other is None or all(cell in conservative for cell in slow):
+        bounds = {cell: bound for cell in cells if self._times_work(cell) and (bound := self._bound(cell)) is not None}
+        slow = [cell for cell, bound in bounds.items() if bound.processor]
+        other = next((cell for cell in bounds if cell not in slow), None)
+        excused = all(cell in conservative and self._lowered(cell) for cell in slow)
+        if not sum(cells[cell] for cell in slow) or other is None or excused:
             return ""
-        cell = next(iter(slow))
-        bound = self._processor(cell)
-        assert bound is not None
         return (
-            f"{self._claims.describe(cell)}: {bound.text} is the limit here, and {other[1].text} that of "
-            f"{self._claims.describe(other[0])}, so how fast this machine is would be in the ratio"
+            f"{self._claims.describe(slow[0])}: {bounds[slow[0]].text} is the limit here, and {bounds[other].text} that of "
+            f"{self._claims.describe(other)}, so how fast this machine is would be in the ratio"
         )
 
     def _cores(self, cell: Cell) -> int | None:

@@ -52,6 +52,14 @@ def test_such_a_ratio_is_shown_where_a_slow_processor_can_only_have_worked_again
     assert found.outcome == "held" and "so how fast this machine is would be in the ratio" in found.despite
 
 
+def test_a_transfer_that_a_slow_processor_makes_longer_is_not_excused_where_longer_is_claimed(tmp_path: Path) -> None:
+    quantity = '[quantity.download]\ntitle = "a download"\nunit = "s"\nkind = "time"\nbetter = "lower"\nworkload = "tcp"\nmetric = "goodput"'
+    claims = written(tmp_path, f"{FILE}\n{quantity}\n")
+    values = RunValues(claims, bound(CORE, LINK))
+    tinc, bare = (Cell("download", "base", name) for name in ("Tinc", "Bare"))
+    assert "would be in the ratio" in values.obstacle({tinc: 1, bare: -1}, "ratio", (tinc,))
+
+
 def test_what_needs_several_cores_is_not_asked_of_a_node_that_has_one(tmp_path: Path) -> None:
     claims = written(tmp_path, FILE.replace('metric = "goodput"\n', 'metric = "goodput"\nseveral_cores = true\n', 1))
     analysis = run()
