@@ -71,10 +71,10 @@ _PLACES = {
 """The links of the study `impairment-place`."""
 
 
-def cell_of(trial: TrialRow) -> Cell:
-    """Where a trial stands in the design."""
-    impairment, *joined = trial.profile.split("+")
-    arm = trial.arm.removesuffix("-again")
+def cell_of(profile: str, arm: str) -> Cell:
+    """The place of a profile and an arm in the design."""
+    impairment, *joined = profile.split("+")
+    arm = arm.removesuffix("-again")
     return (
         impairment.removesuffix("-in-time"),
         arm.removesuffix("-tuned"),
@@ -90,7 +90,7 @@ def by_cell(trials: Iterable[TrialRow]) -> Values:
     for trial in trials:
         value = next(one.value for one in trial.samples if one.metric == "goodput" and one.time is None)
         if value > 0:  # a stream that carried nothing has no logarithm: it is counted below
-            found.setdefault(cell_of(trial), {}).setdefault(trial.block, []).append(log(value))
+            found.setdefault(cell_of(trial.profile, trial.arm), {}).setdefault(trial.block, []).append(log(value))
     return {cell: {block: fmean(each) for block, each in blocks.items()} for cell, blocks in found.items()}
 
 
@@ -141,12 +141,8 @@ def _show_place(trials: Sequence[TrialRow]) -> None:
     by_profile = {name: by_cell(each for each in trials if each.profile == name) for name in _PLACES}
     arms = ("direct", "wireguard", *VPNS)
 
-    def cell(profile: str, arm: str, *, tuned: bool = False) -> Cell:
-        kept, wire = "in-time" in profile, not {"gso", _SENDER} & set(profile.split("+"))
-        return "thesis-medium", arm, not wire, not kept, tuned
-
     def ratios(one: str, other: str) -> Iterable[str]:
-        return (_ratio(by_profile[one], cell(one, arm), by_profile[other], cell(other, arm)) for arm in arms)
+        return (_ratio(by_profile[one], cell_of(one, arm), by_profile[other], cell_of(other, arm)) for arm in arms)
 
     print(f"\nthesis-medium: by which factor goodput changes\n{'':<48}" + "".join(f"{arm:>24}" for arm in arms))
     sender, path, wire, kept = _PLACES
@@ -158,11 +154,11 @@ def _show_place(trials: Sequence[TrialRow]) -> None:
         _print_row(name, 48, ratios(one, other))
     print("\nthesis-medium: goodput over that of the bare link")
     for name, values in by_profile.items():
-        over = (_ratio(values, cell(name, arm), values, cell(name, "direct")) for arm in arms)
+        over = (_ratio(values, cell_of(name, arm), values, cell_of(name, "direct")) for arm in arms)
         _print_row(_PLACES[name], 48, over)
     print("\nthesis-medium: the three settings over as shipped, the bare link")
     for name, values in by_profile.items():
-        _print_row(_PLACES[name], 48, (_ratio(values, cell(name, "direct", tuned=True), values, cell(name, "direct")),))
+        _print_row(_PLACES[name], 48, (_ratio(values, cell_of(name, "direct-tuned"), values, cell_of(name, "direct")),))
 
 
 def _show_factors(values: Values) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
 
-from tunnelmark.analyse.model import Analysis, Comparison, Interval, Ranking, Scenario
+from tunnelmark.analyse.model import Analysis, Comparison, Ranking, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import formatting, travels
+from tunnelmark.report import formatting, queries, travels
 
 EXPLAINED = (
     "Each field compares the arm of its row with the arm of its column, block by block, with its 95 % interval: as a multiple, or by the "
@@ -41,8 +41,8 @@ def tables(analysis: Analysis) -> tuple[PairTable, ...]:
     found = []
     for ranking in analysis.rankings:
         arms = _in_order(analysis, ranking)
-        pairs = _pairs(analysis, ranking)
         metric = analysis.cell(arms[0], ranking.setting, ranking.metric).metric
+        pairs = queries.pairs(analysis, ranking.setting, metric)
         rows = tuple(
             (
                 arm,
@@ -68,8 +68,8 @@ def lead(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
     if len(front) == len(arms):
         return ""
     first, *others = arms
-    pairs = _pairs(analysis, ranking)
     metric = analysis.cell(first, ranking.setting, ranking.metric).metric
+    pairs = queries.pairs(analysis, ranking.setting, metric)
     of = "" if metric.compare == "ratio" else "against "
     apart = [(other, pair) for other in others if (pair := pairs.get((first, other))) is not None and not pair.equal]
     sizes = [(other, _size(metric, pair).removesuffix(" (median)")) for other, pair in apart]
@@ -83,36 +83,6 @@ def _in_order(analysis: Analysis, ranking: Ranking) -> list[str]:
     cells = [analysis.cell(place.arm, ranking.setting, ranking.metric) for place in ranking.places]
     orders = {cell.arm: (cell.against_direct and cell.against_direct.order) or 0.0 for cell in cells}
     return sorted(orders, key=lambda arm: orders[arm], reverse=cells[0].metric.better == "higher")
-
-
-def _pairs(analysis: Analysis, ranking: Ranking) -> dict[tuple[str, str], Comparison]:
-    """Return the comparisons of ranked arms by (arm, other arm); each pair is there in both directions."""
-    found: dict[tuple[str, str], Comparison] = {}
-    metric = analysis.cell(ranking.places[0].arm, ranking.setting, ranking.metric).metric
-    for one in analysis.pairs:
-        if (one.setting, one.metric) == (ranking.setting, ranking.metric):
-            found[one.arm, one.against] = one
-            found[one.against, one.arm] = _turned(metric, one)
-    return found
-
-
-def _turned(metric: MetricInfo, pair: Comparison) -> Comparison:
-    """Return the comparison with its two arms exchanged."""
-
-    def turn(value: float) -> float:
-        if metric.compare != "ratio":
-            return -value
-        return 1 / value if value else float("inf")
-
-    found = pair.interval
-    return replace(
-        pair,
-        arm=pair.against,
-        against=pair.arm,
-        estimate=None if pair.estimate is None else turn(pair.estimate),
-        interval=None if found is None else Interval(turn(found.high), turn(found.low), found.method),
-        order=None if pair.order is None else -pair.order,
-    )
 
 
 def _field(metric: MetricInfo, pair: Comparison | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tunnelmark.analyse.arms import contenders
 from tunnelmark.analyse.ceilings import is_throughput
-from tunnelmark.analyse.model import Analysis, Comparison, Scenario
+from tunnelmark.analyse.model import Analysis, Scenario
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, queries
 
@@ -23,26 +23,16 @@ def sentences(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> tupl
     """
     first: dict[str, str] = {}
     found = []
-    for arm in contenders(analysis.results.plan, analysis.reference) if is_throughput(metric) else ():
+    pairs = queries.pairs(analysis, setting, metric) if is_throughput(metric) else {}
+    for arm in contenders(analysis.results.plan, analysis.reference):
         base = first.setdefault(arm.vpn, arm.name)
-        if base != arm.name and (ratio := _shown(analysis, setting, metric, arm.name, base)) is not None:
-            ends = [said for end in _ENDS if (said := _at(analysis, setting, end, arm.name, base))]
-            if ends:
-                found.append(f"{arm.name} is {formatting.number(ratio)}× {base}: {'; '.join(ends)}.")
+        pair = pairs.get((arm.name, base))
+        if pair is None or not pair.differs or not pair.estimate:
+            continue
+        ends = [said for end in _ENDS if (said := _at(analysis, setting, end, arm.name, base))]
+        if ends:
+            found.append(f"{arm.name} is {formatting.number(pair.estimate)}× {base}: {'; '.join(ends)}.")
     return tuple(found)
-
-
-def _shown(analysis: Analysis, setting: Scenario, metric: MetricInfo, arm: str, base: str) -> float | None:
-    """Return the ratio of an arm's rate to that of `base`; None unless they are shown to differ."""
-    for pair in analysis.pairs:
-        if (pair.setting, pair.metric, {pair.arm, pair.against}) == (setting, metric.name, {arm, base}):
-            return _ratio(pair, arm) if pair.differs and pair.estimate else None
-    return None
-
-
-def _ratio(pair: Comparison, arm: str) -> float:
-    assert pair.estimate
-    return pair.estimate if pair.arm == arm else 1 / pair.estimate
 
 
 def _at(analysis: Analysis, setting: Scenario, end: str, arm: str, base: str) -> str:

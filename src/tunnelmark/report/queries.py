@@ -6,10 +6,11 @@ A setting is a scenario: a profile, a topology and a workload.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tunnelmark.analyse.anchor_multiples import anchor_of
 from tunnelmark.analyse.attempts import usable
-from tunnelmark.analyse.model import Analysis, Comparison, MetricCell, RankRange, Scenario, VoidRate
+from tunnelmark.analyse.model import Analysis, Comparison, Interval, MetricCell, RankRange, Scenario, VoidRate
 from tunnelmark.plan.compose import TRAVERSAL
 from tunnelmark.plan.profiles import JOIN
 from tunnelmark.record.results import MetricInfo, WorkloadInfo
@@ -97,6 +98,35 @@ def place(analysis: Analysis, setting: Scenario, metric: MetricInfo, arm: str) -
         if (ranking.setting, ranking.metric) == (setting, metric.name):
             return next((found for found in ranking.places if found.arm == arm), None)
     return None
+
+
+def pairs(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> dict[tuple[str, str], Comparison]:
+    """Return the comparisons of arms by a primary metric, by (arm, other arm); each is there in both directions."""
+    found: dict[tuple[str, str], Comparison] = {}
+    for one in analysis.pairs:
+        if (one.setting, one.metric) == (setting, metric.name):
+            found[one.arm, one.against] = one
+            found[one.against, one.arm] = _turned(metric, one)
+    return found
+
+
+def _turned(metric: MetricInfo, pair: Comparison) -> Comparison:
+    """Return the comparison with its two arms exchanged."""
+
+    def turn(value: float) -> float:
+        if metric.compare != "ratio":
+            return -value
+        return 1 / value if value else float("inf")
+
+    found = pair.interval
+    return replace(
+        pair,
+        arm=pair.against,
+        against=pair.arm,
+        estimate=None if pair.estimate is None else turn(pair.estimate),
+        interval=None if found is None else Interval(turn(found.high), turn(found.low), found.method),
+        order=None if pair.order is None else -pair.order,
+    )
 
 
 def medians(analysis: Analysis, setting: Scenario, metric: str) -> dict[str, float]:
