@@ -51,6 +51,8 @@ pub struct Port {
     netlink: Netlink,
     interface: String,
     start: Counters,
+    /// The interface's counters when they could last be read: as a lab ends, its interfaces may go first.
+    known: Counters,
     /// Packets that the kernel would not take, or not hand over.
     pub refused: u64,
 }
@@ -77,7 +79,7 @@ impl Port {
         interface: String,
     ) -> Result<Self> {
         let start = netlink.counters(&interface)?;
-        Ok(Self { name, datapath, device, netlink, interface, start, refused: 0 })
+        Ok(Self { name, datapath, device, netlink, interface, start, known: start, refused: 0 })
     }
 
     pub fn fd(&self) -> RawFd {
@@ -141,10 +143,10 @@ impl Port {
                 counted_twice = socket_dropped;
             }
         }
-        let now = self.netlink.counters(&self.interface).unwrap_or(self.start);
+        self.known = self.netlink.counters(&self.interface).unwrap_or(self.known);
         Faults {
-            tx_dropped: now.tx_dropped.saturating_sub(self.start.tx_dropped),
-            rx_dropped: now.rx_dropped.saturating_sub(self.start.rx_dropped).saturating_sub(counted_twice),
+            tx_dropped: self.known.tx_dropped.saturating_sub(self.start.tx_dropped),
+            rx_dropped: self.known.rx_dropped.saturating_sub(self.start.rx_dropped).saturating_sub(counted_twice),
             socket_dropped,
             refused: self.refused + invalid,
         }
@@ -184,6 +186,14 @@ mod tests {
             assert_eq!(port.refused, times);
         }
         assert_eq!(port.faults().refused, 3);
+    }
+
+    #[test]
+    fn what_an_interface_dropped_is_still_known_when_it_is_gone() {
+        let mut port = port(libc::AF_UNIX);
+        port.known.tx_dropped = port.start.tx_dropped + 7;
+        port.interface = "gone".into();
+        assert_eq!(port.faults().tx_dropped, 7);
     }
 
     #[test]
