@@ -52,7 +52,7 @@ const PREFIXES: Record<string, number> = { "Gbit/s": 1e9, "Mbit/s": 1e6, "kbit/s
 
 const NUMBER = String.raw`[−+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?`;
 /** A sign or words that tables put before a number, the number, the end of its range, and what follows; no version, date or address. */
-const BEGIN = new RegExp(String.raw`^(?:[▲▼=?<>≤≥]\s*|(more than a factor of|more than|a factor of|keeps|becomes|changes by)\s)?(${NUMBER})(?:\s?(?:–|to)\s?${NUMBER})?(?![\d.:-]*\d)\s*([A-Za-zµ%×/]+)?`);
+const BEGIN = new RegExp(String.raw`^(?:[▲▼=?<>≤≥]{1,2}\s*|(more than a factor of|more than|a factor of|keeps|becomes|changes by)\s)?(${NUMBER})(?:\s?(?:–|to)\s?${NUMBER})?(?![\d.:-]*\d)\s*([A-Za-zµ%×/]+)?`);
 const COUNTS = ["block", "blocks", "trial", "trials", "attempt", "attempts", "of", "in"]; // behind a number that says how often and not how much
 
 /** What a cell of a table is sorted by: the number that it begins with, with its prefix; a share of a count as such; null where there is none. */

@@ -129,7 +129,7 @@ def explained(analysis: Analysis) -> str:
         f"First line: the median over blocks. Second: {overview.effects(analysis)}. Then what the arm "
         f"keeps of its own value in the first condition ({condition(analysis, first) or first.profile}), or by how much it changes "
         f"where differences are taken; and, behind a sign, that over the same of {direct}: ▲ better, ▼ worse, = equal within the "
-        "margin, ? undecided. These signs are one family of questions, corrected after Holm apart from those of the second line. "
+        "margin, ? undecided (?▲, ?▼: by its own interval alone better or worse). These signs are one family of questions, corrected after Holm apart from those of the second line. "
         "A failed trial has no value and is counted; a zero is a value."
     )
 
@@ -195,7 +195,7 @@ def _said_kept(analysis: Analysis, one: Kept) -> str:
         said.append(f"0 in {one.kept.zeros[0]} of {len(one.kept.blocks)} blocks")
     if one.over_direct is not None:
         if effect := formatting.effect(one.metric, one.over_direct):
-            sign = formatting.SIGNS.get(one.verdict, "")
+            sign = formatting.sign(one.metric, one.verdict, one.over_direct)
             said.append(f"{sign} {effect} {_of(one.metric)} {analysis.reference}’s")
         if one.over_direct.zeros[1]:
             said.append(
@@ -219,7 +219,7 @@ def _share(one: Kept) -> str:
     amount = _amount(one.metric, one.kept)
     keeps = "keeps " if one.metric.compare == "ratio" and one.metric.better == "higher" else ""
     lost = "" if not (one.failed or one.void or one.empty) else f" ({len(one.kept.blocks)})"
-    return f"{keeps}{amount} {formatting.SIGNS.get(one.verdict, '')}".rstrip() + lost
+    return f"{keeps}{amount} {formatting.sign(one.metric, one.verdict, one.over_direct)}".rstrip() + lost
 
 
 def blocks_lost(one: Kept) -> list[str]:

@@ -71,7 +71,7 @@ class AcrossTable:
 def _short(cell: MatrixCell) -> str:
     if not cell.value:
         return formatting.VERDICTS[cell.cell.verdict]
-    first = f"{cell.value} {formatting.SIGNS.get(cell.cell.verdict, '')}".rstrip()
+    first = f"{cell.value} {formatting.sign(cell.cell.metric, cell.cell.verdict, cell.cell.against_direct)}".rstrip()
     lost = "" if cell.cell.success.count == cell.cell.success.total else f" {formatting.share(cell.cell.success)}"
     zeros = f" 0 in {cell.cell.zeros}/{len(cell.cell.values)}" if cell.cell.zeros else ""
     return "\n".join(line for line in (first + lost + zeros, cell.share) if line)

@@ -260,9 +260,7 @@ def _value(cell: MetricCell) -> str:
 
 def _undecided(cell: MetricCell, direct: str) -> str:
     """Say why an arm is not shown to differ from direct, even if its own interval alone would show it."""
-    pair = cell.against_direct
-    same = 1.0 if cell.metric.compare == "ratio" else 0.0
-    if pair is None or pair.interval is None or pair.interval.low <= same <= pair.interval.high:
+    if cell.against_direct is None or not formatting.alone_differs(cell.metric, cell.against_direct):
         return f"not shown to differ from {direct}"
     return f"different from {direct} if this comparison were the only one, but not shown once all of the study's are corrected for"
 

@@ -18,6 +18,7 @@ from tunnelmark.analyse.model import (
     SuccessShare,
     Verdict,
 )
+from tunnelmark.analyse.pairing import favours
 from tunnelmark.record.results import MetricInfo
 
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
@@ -58,7 +59,7 @@ LEGEND = (
     "▲ better, ▼ worse: different; the chance that any such verdict in the study's primary comparisons is false is at most 5 %. = equal "
     "within a margin that was stated before ({margins}), by two one-sided tests, which are an interval of 92 %. ? undecided: neither is shown; "
     "more blocks may show it. An interval is of one question alone; a sign takes all primary comparisons of the study together, and needs more "
-    "than what the A/A pairs show: so ? may be next to an interval that leaves out no difference. A sign is of the mean over blocks. Where a median is given, the interval that is printed is the median's, and may "
+    "than what the A/A pairs show. ?▲, ?▼: undecided, though by its own interval alone the arm would be better or worse. A sign is of the mean over blocks. Where a median is given, the interval that is printed is the median's, and may "
     "say less or more than the sign."
 )
 
@@ -148,10 +149,28 @@ def ends(metric: MetricInfo, comparison: Comparison) -> str:
     return f"{text}{unit}" if unit == "×" else with_unit(text, unit)
 
 
+def sign(metric: MetricInfo, verdict: Verdict, comparison: Comparison | None) -> str:
+    """Return the sign of a verdict on an arm that was compared with direct, as `LEGEND` explains it; "" for other verdicts.
+
+    `comparison`: what was judged, or None where there is nothing to compare. If its own interval alone would show a
+    difference that the study does not, the sign says in which direction.
+    """
+    own = SIGNS.get(verdict, "")
+    if verdict != "undecided" or comparison is None or not alone_differs(metric, comparison):
+        return own
+    return own + SIGNS["better" if favours(metric, comparison) else "worse"]
+
+
+def alone_differs(metric: MetricInfo, comparison: Comparison) -> bool:
+    """Return whether a comparison's own interval, with no correction for the study's others, leaves out no difference."""
+    same, found = 1.0 if metric.compare == "ratio" else 0.0, comparison.interval
+    return found is not None and not found.low <= same <= found.high
+
+
 def judged(cell: MetricCell) -> str:
     """Return a cell's effect against direct after its verdict's sign: `▼ 61 % [58–64]`; either may be missing."""
     text = "" if cell.against_direct is None else effect(cell.metric, cell.against_direct)
-    return f"{SIGNS.get(cell.verdict, '')} {text}".strip()
+    return f"{sign(cell.metric, cell.verdict, cell.against_direct)} {text}".strip()
 
 
 def margin(metric: MetricInfo) -> str:

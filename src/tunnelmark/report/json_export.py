@@ -108,7 +108,7 @@ def _cell(analysis: Analysis, cell: MetricCell) -> dict[str, Any]:
         "compare": cell.metric.compare,
         "primary": cell.metric.primary,
         "watcher": cell.metric.watcher or None,
-        "sign": formatting.SIGNS.get(cell.verdict),
+        "sign": formatting.sign(cell.metric, cell.verdict, cell.against_direct) or None,
         "equal_within": equal_within(cell.metric),
         "zeros": cell.zeros,
         "rank": [found.first, found.last] if found else None,
@@ -120,7 +120,11 @@ def _cell(analysis: Analysis, cell: MetricCell) -> dict[str, Any]:
 
 def _kept(one: Kept) -> dict[str, Any]:
     """Return what an arm keeps of its value in `base`; `over_direct`: that over the reference's, which is judged."""
-    return {**asdict(one), "metric": one.metric.name, "sign": formatting.SIGNS.get(one.verdict)}
+    return {
+        **asdict(one),
+        "metric": one.metric.name,
+        "sign": formatting.sign(one.metric, one.verdict, one.over_direct) or None,
+    }
 
 
 def _unpaired(analysis: Analysis) -> dict[str, Any]:

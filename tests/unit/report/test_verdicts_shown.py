@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json as stdlib_json
 from dataclasses import replace
+from math import log
 
 import pytest
 from rich.console import Console
 
 from tunnelmark.analyse import judge
-from tunnelmark.analyse.model import Analysis
+from tunnelmark.analyse.model import Analysis, Verdict
 from tunnelmark.record.results import SampleRow
 from tunnelmark.report import formatting, html, json_export, markdown, terminal
 from unit.builders import PING, TCP, Study
@@ -77,6 +78,29 @@ def test_a_delay_is_told_as_what_is_added(analysis: Analysis):
     setting = analysis.settings()[0]
     cell = analysis.cell("openvpn", setting, "rtt_p50")
     assert formatting.judged(cell).startswith("▼ +6") and "µs" in formatting.judged(cell)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "low", "high", "sign"),
+    [
+        ("undecided", 0.9, 1.1, "?"),
+        ("undecided", 0.01, 0.4, "?▼"),
+        ("undecided", 1.2, 3.0, "?▲"),
+        ("too few blocks", 0.01, 0.4, "?"),
+        ("worse", 0.01, 0.4, "▼"),
+        ("equal", 0.97, 0.99, "="),
+    ],
+)
+def test_a_large_effect_that_the_study_does_not_show_says_in_which_direction(
+    analysis: Analysis, verdict: Verdict, low: float, high: float, sign: str
+):
+    cell = analysis.cell("openvpn", analysis.settings()[1], "goodput")
+    pair = cell.against_direct
+    assert pair is not None and pair.interval is not None
+    found = replace(pair, interval=replace(pair.interval, low=low, high=high), order=log((low * high) ** 0.5))
+    assert formatting.sign(cell.metric, verdict, found) == sign
+    assert formatting.judged(replace(cell, verdict=verdict, against_direct=found)).startswith(f"{sign} ")
+    assert formatting.sign(cell.metric, "undecided", None) == "?"
 
 
 def test_json_has_sign_margin_zeros_and_what_could_be_found(analysis: Analysis):

@@ -103,7 +103,8 @@ def _said(cell: MetricCell) -> str:
         return formatting.VERDICTS[cell.verdict]
     if found is None or found.estimate is None or not isfinite(found.estimate):
         return formatting.scale(cell.metric.unit, [cell.spread.median]).value(cell.spread.median)
-    return f"{formatting.SIGNS.get(cell.verdict, '')} {formatting.amount(cell.metric, found.estimate)}".strip()
+    sign = formatting.sign(cell.metric, cell.verdict, found)
+    return f"{sign} {formatting.amount(cell.metric, found.estimate)}".strip()
 
 
 def _marks(cell: MetricCell) -> str:
