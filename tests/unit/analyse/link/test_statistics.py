@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import ks_2samp
 
 from tunnelmark.analyse.link.statistics import (
     Floats,
@@ -85,3 +86,10 @@ def test_distance_of_distributions():
     assert distance(one, one + 50) == pytest.approx(0.5)
     assert distance(one, one + 200) == 1
     assert math.isnan(distance(one, np.array([])))
+
+
+def test_distance_is_scipy_s_also_with_equal_values_and_samples_of_other_sizes():
+    random = np.random.default_rng(1)
+    for _ in range(200):
+        one, other = (random.integers(0, random.integers(2, 30), random.integers(1, 40)) * 0.1 for _ in range(2))
+        assert distance(one, other) == pytest.approx(ks_2samp(one, other).statistic, abs=1e-12)
