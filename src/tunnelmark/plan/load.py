@@ -123,16 +123,15 @@ def parse_study(
     count = study_length.blocks(content, length) if blocks is None else blocks
     enough = _enough(table, count, problems) if grows and not smoke else None
     replaced = -(-count // REPLACED) if enough is None else 0  # otherwise blocks are added as long as pairs are missing
-    inputs = {f"{FOLDERS['study']}/{table.name}.toml": text}
     fixed = files.fixed()
-    profiles, topologies = [], []
-    for name in used["profiles"]:
-        sources = _sources(name, files)
-        inputs |= {f"{FOLDERS['profile']}/{source.name}.toml": source.text for source in sources}
-        profiles.append(parse_profile(sources, fixed.get(name)))
-    for name in used["topologies"]:
-        topologies.append(topology := load_topology(name, files))
-        inputs |= _topology_inputs(topology, files)
+    profiles = [parse_profile(_sources(name, files), fixed.get(name)) for name in used["profiles"]]
+    topologies = [load_topology(name, files) for name in used["topologies"]]
+    inputs = {f"{FOLDERS['study']}/{table.name}.toml": text}
+    # Also those that no cell uses: the file names them for other lengths, or for cells that are left out.
+    for name in [name for each in study_length.LENGTHS for name in study_length.profiles(content, each)]:
+        inputs |= _profile_inputs(name, files)
+    for name in topology_names:
+        inputs |= _topology_inputs(load_topology(name, files), files)
     if kept := {name: fixed[name] for name in used["profiles"] if name in fixed}:
         inputs[auto.FILE] = auto.write(kept)
     distinct(arms, profiles, topologies, uses, problems)

@@ -74,16 +74,19 @@ def test_a_part_has_the_arms_that_are_asked_for_and_what_they_are_compared_with(
     assert names(made) == {f"{arm}.vdsl.tcp" for arm in ("direct", "direct-again", "tinc")}
     assert [profile.name for profile in made.profiles] == ["vdsl"]
     assert [arm.name for arm in made.arms] == ["direct", "direct-again", "tinc"]
-    assert set(made.inputs) == {"studies/mine.toml", "profiles/vdsl.toml", "topologies/pair.toml"}
+    every = {"studies/mine.toml", "profiles/gigabit.toml", "profiles/vdsl.toml", "topologies/pair.toml"}
+    assert set(made.inputs) == every  # what the study's file names, else it could not be read again
 
 
-def test_a_part_is_loaded_again_from_its_inputs(tmp_path: Path):
-    made = study(tmp_path, SLOW_TCP, only={"arms": ["nebula"]})
+@pytest.mark.parametrize("only", [{"arms": ["nebula"]}, {"profiles": ["vdsl"]}, {"workloads": ["ping"]}])
+def test_a_part_is_loaded_again_from_its_inputs(tmp_path: Path, only: dict[str, list[str]]):
+    """Also a part over one profile: the study's file names the others, and a run is resumed without them."""
+    made = study(tmp_path, SLOW_TCP, only=only)
     save_inputs(made, tmp_path / "inputs")
     again = load_study("mine", Files((tmp_path / "inputs",)), CATALOGUE)
     assert again == made
     with pytest.raises(UsageError, match="is a part of a study"):
-        load_study("mine", Files((tmp_path / "inputs",)), CATALOGUE, only={"arms": ["nebula"]})
+        load_study("mine", Files((tmp_path / "inputs",)), CATALOGUE, only=only)
 
 
 def test_no_include_brings_back_what_is_outside_of_a_part(tmp_path: Path):
