@@ -91,5 +91,7 @@ def test_distance_of_distributions():
 def test_distance_is_scipy_s_also_with_equal_values_and_samples_of_other_sizes():
     random = np.random.default_rng(1)
     for _ in range(200):
-        one, other = (random.integers(0, random.integers(2, 30), random.integers(1, 40)) * 0.1 for _ in range(2))
+        one, other = (
+            random.integers(0, random.integers(2, 30), random.integers(1, 40)).astype(float) for _ in range(2)
+        )
         assert distance(one, other) == pytest.approx(ks_2samp(one, other).statistic, abs=1e-12)
