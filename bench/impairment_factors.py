@@ -23,11 +23,11 @@ from math import exp, log
 from pathlib import Path
 from statistics import fmean
 
+import tunnelmark
 from tunnelmark.analyse.attempts import chosen
 from tunnelmark.analyse.intervals import interval
 from tunnelmark.analyse.link_gate import voided
-from tunnelmark.record.results import TrialRow
-from tunnelmark.record.store import load
+from tunnelmark.record.results import Results, TrialRow
 
 FACTORS = ("unit", "order", "tuned")
 LEVELS = {"unit": ("wire", "super-packet"), "order": ("kept", "netem's"), "tuned": ("as shipped", "tuned")}
@@ -69,6 +69,10 @@ _PLACES = {
     "thesis-medium-in-time+gso+gigabit": "on the path, super-packets, order kept",
 }
 """The links of the study `impairment-place`."""
+
+_PUBLISHED_ROW = "published: netem on the senders"
+_PUBLISHED_ARMS = {"wireguard": "wireguard-go", "tailscale": "tailscale"}
+"""Arms of `impairment-place` with a published value, and under which name `PUBLISHED` has it."""
 
 
 def cell_of(profile: str, arm: str) -> Cell:
@@ -125,8 +129,13 @@ def said(effects: Mapping[int, float]) -> str:
 
 
 def show(folder: Path) -> None:
-    """Print the effects, and VPNs against the bare link."""
-    results = voided(load(folder))
+    """Print the effects, and VPNs against the bare link, of each run in a folder of results."""
+    for name, results in tunnelmark.load(folder).results.items():
+        print(f"\n{name or folder.name}: {results.plan.study}")
+        _show_run(voided(results))
+
+
+def _show_run(results: Results) -> None:
     attempts = chosen(results.trials)
     good = [trial for trial in attempts if trial.outcome == "ok"]
     print(f"{len(good)} usable trials of {len(attempts)}, {results.plan.blocks} blocks; 95 % intervals over blocks")
@@ -156,9 +165,12 @@ def _show_place(trials: Sequence[TrialRow]) -> None:
     for name, values in by_profile.items():
         over = (_ratio(values, cell_of(name, arm), values, cell_of(name, "direct")) for arm in arms)
         _print_row(_PLACES[name], 48, over)
+    told = {arm: PUBLISHED["thesis-medium", of, False] for arm, of in _PUBLISHED_ARMS.items()}
+    _print_row(_PUBLISHED_ROW, 48, (format(told[arm], ".2f") if arm in told else "-" for arm in arms))
     print("\nthesis-medium: the three settings over as shipped, the bare link")
     for name, values in by_profile.items():
         _print_row(_PLACES[name], 48, (_ratio(values, cell_of(name, "direct-tuned"), values, cell_of(name, "direct")),))
+    _print_row(_PUBLISHED_ROW, 48, (format(PUBLISHED_TUNED["thesis-medium", "direct"], ".2f"),))
 
 
 def _show_factors(values: Values) -> None:
