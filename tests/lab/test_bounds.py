@@ -189,6 +189,7 @@ def test_a_receive_buffer_of_the_vpn_that_is_too_small(tmp_path: Path) -> None:
 @pytest.mark.parametrize("inner", [None, InnerNetwork()], ids=["workload-in-the-vpn", "workload-in-a-vxlan-on-it"])
 def test_a_queue_of_the_tunnel_interface_that_is_too_short(tmp_path: Path, inner: InnerNetwork | None) -> None:
     """With a delay, so that what the queue drops is what holds the stream down, and no core, however busy the machine."""
+
     async def shorten(lab: Lab, tunnel: RunningDeployment) -> None:
         shown = await lab.nodes["a"].run(["ip", "-o", "link", "show", "type", "tun"])
         (name,) = (line.split(": ")[1] for line in shown.stdout.splitlines())
