@@ -128,7 +128,7 @@ def parse_study(
     topologies = [load_topology(name, files) for name in used["topologies"]]
     inputs = {f"{FOLDERS['study']}/{table.name}.toml": text}
     # Also those that no cell uses: the file names them for other lengths, or for cells that are left out.
-    for name in [name for each in study_length.LENGTHS for name in study_length.profiles(content, each)]:
+    for name in dict.fromkeys(one for each in study_length.LENGTHS for one in study_length.profiles(content, each)):
         inputs |= _profile_inputs(name, files)
     for name in topology_names:
         inputs |= _topology_inputs(load_topology(name, files), files)
