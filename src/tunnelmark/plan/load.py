@@ -124,14 +124,17 @@ def parse_study(
     enough = _enough(table, count, problems) if grows and not smoke else None
     replaced = -(-count // REPLACED) if enough is None else 0  # otherwise blocks are added as long as pairs are missing
     fixed = files.fixed()
-    profiles = [parse_profile(_sources(name, files), fixed.get(name)) for name in used["profiles"]]
-    topologies = [load_topology(name, files) for name in used["topologies"]]
-    inputs = {f"{FOLDERS['study']}/{table.name}.toml": text}
     # Also those that no cell uses: the file names them for other lengths, or for cells that are left out.
-    for name in dict.fromkeys(one for each in study_length.LENGTHS for one in study_length.profiles(content, each)):
-        inputs |= _profile_inputs(name, files)
-    for name in topology_names:
-        inputs |= _topology_inputs(load_topology(name, files), files)
+    named = dict.fromkeys(name for each in study_length.LENGTHS for name in study_length.profiles(content, each))
+    sources = {name: _sources(name, files) for name in named}
+    by_name = {name: load_topology(name, files) for name in topology_names}
+    profiles = [parse_profile(sources[name], fixed.get(name)) for name in used["profiles"]]
+    topologies = [by_name[name] for name in used["topologies"]]
+    inputs = {f"{FOLDERS['study']}/{table.name}.toml": text}
+    for texts in sources.values():
+        inputs |= _profile_inputs(texts)
+    for topology in by_name.values():
+        inputs |= _topology_inputs(topology, files)
     if kept := {name: fixed[name] for name in used["profiles"] if name in fixed}:
         inputs[auto.FILE] = auto.write(kept)
     distinct(arms, profiles, topologies, uses, problems)
@@ -232,11 +235,11 @@ def link_inputs(profile: str, topology: str, files: Files) -> dict[str, str]:
     `profile`, `topology`: names, which may be joined by `+`. Profiles that links of the topology have of their own are
     included. UnknownName or PlanError if a name cannot be used.
     """
-    return _profile_inputs(profile, files) | _topology_inputs(load_topology(topology, files), files)
+    return _profile_inputs(_sources(profile, files)) | _topology_inputs(load_topology(topology, files), files)
 
 
-def _profile_inputs(name: str, files: Files) -> dict[str, str]:
-    return {f"{FOLDERS['profile']}/{source.name}.toml": source.text for source in _sources(name, files)}
+def _profile_inputs(sources: Sequence[Source]) -> dict[str, str]:
+    return {f"{FOLDERS['profile']}/{source.name}.toml": source.text for source in sources}
 
 
 def _topology_inputs(topology: Topology, files: Files) -> dict[str, str]:
@@ -245,7 +248,7 @@ def _topology_inputs(topology: Topology, files: Files) -> dict[str, str]:
     inputs = {f"{FOLDERS['topology']}/{own}.toml": read_text(files.find("topology", own))}
     for link in topology.links:
         if link.profile is not None:
-            inputs |= _profile_inputs(link.profile.name, files)
+            inputs |= _profile_inputs(_sources(link.profile.name, files))
     return inputs
 
 

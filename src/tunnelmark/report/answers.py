@@ -260,7 +260,7 @@ def _value(cell: MetricCell) -> str:
 
 def _undecided(cell: MetricCell, direct: str) -> str:
     """Say why an arm is not shown to differ from direct, even if its own interval alone would show it."""
-    if cell.against_direct is None or not formatting.alone_differs(cell.metric, cell.against_direct):
+    if formatting.by_itself(cell.metric, cell.against_direct) is None:
         return f"not shown to differ from {direct}"
     return f"different from {direct} if this comparison were the only one, but not shown once all of the study's are corrected for"
 

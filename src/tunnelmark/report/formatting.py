@@ -18,7 +18,6 @@ from tunnelmark.analyse.model import (
     SuccessShare,
     Verdict,
 )
-from tunnelmark.analyse.pairing import favours
 from tunnelmark.record.results import MetricInfo
 
 _RATES = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
@@ -155,16 +154,17 @@ def sign(metric: MetricInfo, verdict: Verdict, comparison: Comparison | None) ->
     `comparison`: what was judged, or None where there is nothing to compare. If its own interval alone would show a
     difference that the study does not, the sign says in which direction.
     """
-    own = SIGNS.get(verdict, "")
-    if verdict != "undecided" or comparison is None or not alone_differs(metric, comparison):
-        return own
-    return own + SIGNS["better" if favours(metric, comparison) else "worse"]
+    alone = by_itself(metric, comparison) if verdict == "undecided" else None
+    return SIGNS.get(verdict, "") + (SIGNS[alone] if alone else "")
 
 
-def alone_differs(metric: MetricInfo, comparison: Comparison) -> bool:
-    """Return whether a comparison's own interval, with no correction for the study's others, leaves out no difference."""
-    same, found = 1.0 if metric.compare == "ratio" else 0.0, comparison.interval
-    return found is not None and not found.low <= same <= found.high
+def by_itself(metric: MetricInfo, comparison: Comparison | None) -> Verdict | None:
+    """Return what a comparison's own interval shows, with no correction for the study's others: better, worse, or None."""
+    found = None if comparison is None else comparison.interval
+    same = 1.0 if metric.compare == "ratio" else 0.0
+    if found is None or found.low <= same <= found.high:
+        return None
+    return "better" if (found.low > same) == (metric.better == "higher") else "worse"
 
 
 def judged(cell: MetricCell) -> str:

@@ -165,7 +165,8 @@ def distance(one: Floats, other: Floats) -> float:
         return float("nan")
     if len(other) < len(one):
         one, other = other, one
-    # The difference changes its sign of growth at the smaller sample's values only: it is largest at one, or just before.
+    # From left to right `one`'s function less the other's rises at values of `one` only, so it is largest at one of them,
+    # and smallest just before one.
     one, other = np.sort(one, kind="stable"), np.sort(other, kind="stable")  # which is fast for what is sorted already
     above = np.searchsorted(one, one, side="right") / len(one) - np.searchsorted(other, one, side="right") / len(other)
     below = np.searchsorted(other, one, side="left") / len(other) - np.searchsorted(one, one, side="left") / len(one)
