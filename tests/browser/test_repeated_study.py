@@ -51,7 +51,7 @@ def test_source_and_run_are_side_by_side_on_a_phone_without_scrolling_to_the_sid
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.locator(".setups").evaluate("table => table.scrollWidth <= table.parentElement.clientWidth")
     assert page.locator(".setups button").count() == 0
-    assert page.locator(".setups tbody tr", has_text="OpenVPN").first.inner_text().split("\t") == ["OpenVPN", "2.5.0", "openvpn 2.6.14"]  # fmt: skip
+    assert page.locator(".setups tbody tr", has=page.get_by_text("OpenVPN", exact=True)).inner_text().split("\t") == ["OpenVPN", "2.5.0", "openvpn 2.6.14"]  # fmt: skip
 
 
 def test_it_is_accessible(opens_repetition):
