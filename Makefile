@@ -25,9 +25,8 @@ peers: packages
 test: packages ## check the code, then run the tests that every change must pass
 	@scripts/check
 	@PATH="$$PATH:$${CARGO_HOME:-$$HOME/.cargo}/bin" cargo test --workspace --locked --quiet
-	@scripts/as-root $(BIN)/python -m pytest -n auto -m "not proof" --ignore=tests/browser $(ARGS)
-	@scripts/browser
-	@scripts/as-root $(BIN)/python -m pytest tests/browser
+	@scripts/as-root $(BIN)/python -m pytest -n auto -m "not proof" --ignore=tests/browser $(ARGS) || failed=1; \
+	scripts/browser && scripts/as-root $(BIN)/python -m pytest tests/browser && exit $$failed
 
 proof: setup ## show each claim of the project, with a verdict: all VPNs, accuracy, virtual machines; hours, on a quiet machine
 	@$(BIN)/tunnelmark packages install --all || echo "go on without the VPNs that are missing"

@@ -43,7 +43,8 @@ class SshHost:
             "PermitRootLogin": "prohibit-password",
             "StrictModes": "no",
             "UsePAM": "no",
-            "SetEnv": f"HOME={self._folder}",  # bash(1) reads a start-up file in it, and who runs the tests may have slow ones
+            # bash(1) reads a start-up file in HOME, and who runs the tests may have slow ones. What a restart leaves in TMPDIR goes with the host.
+            "SetEnv": f"HOME={self._folder} TMPDIR={self._folder}",
         }
         server = [SERVER, "-i", "-f", "/dev/null", *(f"-o{key}={value}" for key, value in settings.items())]
         reached = shlex.join([*self._far, "nsenter", "-t", str(self.pid), "--net", "--mount", "--time", *server])
