@@ -60,7 +60,9 @@ class PlainLabs:
 def inventory(folder: Path, hosts: int, *, nodes: int = 1) -> Path:
     """A file that names such hosts, h1, h2, ..., which may have so many nodes each."""
     paths = os.pathsep.join([str(_TESTS.parent / "src"), str(_TESTS)])
-    command = shlex.join(["env", f"PYTHONPATH={paths}", f"TMPDIR={folder}", sys.executable, "-m", "support.plain_hosts"])
+    command = shlex.join(
+        ["env", f"PYTHONPATH={paths}", f"TMPDIR={folder}", sys.executable, "-m", "support.plain_hosts"]
+    )
     text = ""
     for number in range(1, hosts + 1):
         text += (

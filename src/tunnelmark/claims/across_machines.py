@@ -69,6 +69,7 @@ def of_machines(
     claims = claims or reading.of_study(first.plan.study)
     if claims is None:
         return None
+    claims = claims.as_in(first.plan.study)
     same = plan_pieces.plan_hash(first)
     alike = {name: each for name, each in runs.items() if plan_pieces.plan_hash(each) == same}
     machines = fingerprint_diff.machines({name: each.environment for name, each in alike.items()})

@@ -94,6 +94,17 @@ class QuantityTable(TomlTable):
     unmeasured: str = Field(default="", description="why no workload of the study measures it")
 
 
+class PartTable(TomlTable):
+    """A table `[part.STUDY]`: what a study that repeats a part of the source names otherwise than the main study."""
+
+    arms: dict[str, NameField] = Field(
+        default={}, description="a table of the source's arms, each with its name in that study"
+    )
+    profiles: dict[str, JoinedName] = Field(
+        default={}, description="a table of names of a [condition], each with the profile of that study that repeats it"
+    )
+
+
 class ConditionTable(TomlTable):
     """A table `[condition.NAME]`: a condition of the source, and the profile and topology that repeat it."""
 
@@ -196,6 +207,7 @@ class ClaimsTable(TomlTable):
     )
     quantity: dict[str, QuantityTable] = Field(description="tables [quantity.NAME]")
     condition: dict[str, ConditionTable] = Field(description="tables [condition.NAME]")
+    part: dict[str, PartTable] = Field(default={}, description="tables [part.STUDY], where a study has other names")
     table: list[ValuesTable] = Field(default=[], description="tables [[table]] with the printed values")
     claim: list[ClaimTable] = Field(description="tables [[claim]]")
     conclusion: list[ConclusionTable] = Field(default=[], description="tables [[conclusion]]")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, Protocol
 
-from tunnelmark.claims.claims_schema import SetupTable
+from tunnelmark.claims.claims_schema import PartTable, SetupTable
 from tunnelmark.claims.originals import Publication, SourceDifference
 from tunnelmark.claims.run_statistics import OF_ARM, Statistic
 
@@ -196,7 +196,8 @@ class ClaimsFile:
     `study`: the study that repeats the source. `also`: studies that repeat parts of it. `there`: how the source
     measured. `differences`: what these studies do otherwise than the source, if no run's record shows that. `arms`:
     from the source's name of each arm to the studies' name. `absent`: why an arm is in none of the studies.
-    `conclusions`: what the source makes of its claims, in its order.
+    `conclusions`: what the source makes of its claims, in its order. `parts`: by study of `also`, what it names
+    otherwise than `study`.
     """
 
     name: str
@@ -212,6 +213,17 @@ class ClaimsFile:
     printed: Mapping[Cell, Printed]
     claims: tuple[Claim, ...]
     conclusions: tuple[Conclusion, ...] = ()
+    parts: Mapping[str, PartTable] = field(default_factory=dict)
+
+    def as_in(self, study: str) -> ClaimsFile:
+        """Return the same claims with the names that arms and profiles have in the study."""
+        part = self.parts.get(study)
+        if part is None:
+            return self
+        conditions = {
+            name: replace(each, profile=part.profiles.get(name, each.profile)) for name, each in self.conditions.items()
+        }
+        return replace(self, arms={**self.arms, **part.arms}, conditions=conditions)
 
     @property
     def title(self) -> str:

@@ -42,9 +42,12 @@ def names() -> tuple[str, ...]:
 
 @functools.cache
 def of_study(study: str) -> ClaimsFile | None:
-    """Return the claims of the source that the study repeats, in whole or in part; None if it repeats none."""
+    """Return the claims of the source that the study repeats, in whole or in part, with the study's names.
+
+    None if it repeats none.
+    """
     found = (read(FOLDER / f"{name}.toml") for name in names())
-    return next((each for each in found if study in (each.study, *each.also)), None)
+    return next((each.as_in(study) for each in found if study in (each.study, *each.also)), None)
 
 
 def find(name: str) -> ClaimsFile:
@@ -73,6 +76,11 @@ def read(file: Path) -> ClaimsFile:
                 f"{quantity.study!r} is not among the studies that repeat parts of the source",
                 "add it to `also` of [source]",
             )
+    for study in table.part:
+        if study not in table.source.also:
+            problems.add(
+                ("part", study), f"{study!r} is not among the studies of `also`", nearest(study, table.source.also)
+            )
     names = ClaimNames({**table.arms, **table.absent}, quantities, conditions, problems)
     printed = _printed(table, names, _digits(text))
     claims: list[Claim] = []
@@ -83,6 +91,9 @@ def read(file: Path) -> ClaimsFile:
             )
     unique((claim.id for claim in claims), ("claim",), problems)
     names.check("arm", table.other_paths, ("other_paths",))
+    for study, part in table.part.items():
+        names.check("arm", part.arms, ("part", study, "arms"))
+        names.check("condition", part.profiles, ("part", study, "profiles"))
     claims = [_where_paths_are_other(claim, table, quantities) for claim in claims]
     names.check("arm", table.there.versions, ("there", "versions"))
     differences = tuple(_difference(each, names, ("difference", place)) for place, each in enumerate(table.difference))
@@ -105,6 +116,7 @@ def read(file: Path) -> ClaimsFile:
         printed=printed,
         claims=tuple(claims),
         conclusions=conclusions,
+        parts=table.part,
     )
 
 

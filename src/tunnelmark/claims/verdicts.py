@@ -37,6 +37,7 @@ def on_claims(analysis: Analysis, claims: ClaimsFile) -> Verdicts:
     are claims on features.
     """
     plan = analysis.results.plan
+    claims = claims.as_in(plan.study)
     values, level = RunValues(claims, analysis), level_of(plan.enough)
     asked = claims.claims
     if plan.study in claims.also:

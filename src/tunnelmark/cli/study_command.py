@@ -16,11 +16,10 @@ from tunnelmark.claims.model import OUTCOMES, ClaimOutcome, ClaimsFile, Judged
 from tunnelmark.claims.originals import NOT_STATED
 from tunnelmark.claims.printed import PrintedValues
 from tunnelmark.claims.raw.recomputed import compare_with_printed
-from tunnelmark.claims.verdicts import Verdicts
 from tunnelmark.cli import output, param_types
 from tunnelmark.cli.run import run
 from tunnelmark.errors import UsageError
-from tunnelmark.report import claim_tables, formatting, machine_claims, raw_tables
+from tunnelmark.report import claim_tables, formatting, machine_claims, raw_tables, repetition
 
 _STYLES: dict[ClaimOutcome, str] = {
     "held": "green",
@@ -103,7 +102,11 @@ def verdict(results: Path, source: str | None, only: tuple[ClaimOutcome, ...], j
     found = of_run(analysis, asked)
     if found is None:
         raise _no_claims(analysis.results.plan.study)
-    _verdict(found, only, json_=json_)
+    if json_:
+        output.as_json(_chosen(claim_tables.as_data(found.claims, found.judged), only))
+        return
+    _repeated(repetition.repetition(analysis, found))
+    _judged(found.claims, found.judged, only)
 
 
 @study.command()
@@ -146,14 +149,6 @@ def published(source: str, format_: str, folder: Path, only: tuple[ClaimOutcome,
         output.table(raw_tables.HEAD, differing)
         console.print()
     _judged(claims, judged, only)
-
-
-def _verdict(found: Verdicts, only: Sequence[ClaimOutcome], *, json_: bool) -> None:
-    if json_:
-        output.as_json(_chosen(claim_tables.as_data(found.claims, found.judged), only))
-        return
-    _head(found.claims)
-    _judged(found.claims, found.judged, only)
 
 
 def _chosen(data: Mapping[str, Any], only: Sequence[ClaimOutcome]) -> Mapping[str, Any]:
@@ -211,6 +206,22 @@ def _judged(claims: ClaimsFile, judged: Sequence[Judged], only: Sequence[ClaimOu
         console.print("\nnot testable here, because")
         output.table(("claims", "reason"), [(str(count), reason) for reason, count in untested])
     console.print(f"\n{claim_tables.LEGEND}", soft_wrap=True)
+
+
+def _repeated(found: repetition.Repetition) -> None:
+    """Print the source next to the run that repeats it, and what else the run does otherwise."""
+    console = output.console()
+    console.print(Text(found.source, style="bold"), soft_wrap=True)
+    if found.part:
+        console.print(found.part, soft_wrap=True)
+    console.print()
+    output.table(repetition.HEAD, found.rows)
+    if found.otherwise:
+        console.print("\nWhat else this run does otherwise than the source:", soft_wrap=True)
+        for topic, said in found.otherwise:
+            for each in said:
+                console.print(Text(f"  - {topic}: {each}"), soft_wrap=True)
+    console.print()
 
 
 def _head(claims: ClaimsFile) -> None:

@@ -102,11 +102,16 @@ CONCLUSIONS_HEAD = ("what it concludes", "its claims here", "place")
 
 
 def conclusions(claims: ClaimsFile, judged: Sequence[Judged]) -> tuple[ConclusionLine, ...]:
-    """Return a row for each conclusion of the source of which a claim was judged."""
+    """Return a row for each conclusion of the source of which a claim was judged.
+
+    A study that repeats a part of the source may lack some of the claims behind it; how many is said.
+    """
     found = []
     for each in claims.conclusions:
         if own := [one for one in judged if each.has(one.claim)]:
-            found.append(ConclusionLine(each.says, each.place, _came_out(own), lines(claims, own)))
+            fared, lacking = _came_out(own), sum(each.has(claim) for claim in claims.claims) - len(own)
+            fared += f"; this study has no test of {lacking} more" if lacking else ""
+            found.append(ConclusionLine(each.says, each.place, fared, lines(claims, own)))
     return tuple(found)
 
 

@@ -144,8 +144,11 @@ def _names(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, s
     ran, measured = {arm.name for arm in plan.arms}, _conditions(analysis, verdicts)
     conditions = {name: each for name, each in claims.conditions.items() if name in measured}
     for what, names in (
-        ("arms", {there: here for there, here in claims.arms.items() if here in ran}),
-        ("conditions", {each.title: " ".join([each.profile, each.topology]).strip() for each in conditions.values()}),
+        ("names of arms", {there: here for there, here in claims.arms.items() if here in ran}),
+        (
+            "names of conditions",
+            {each.title: " ".join([each.profile, each.topology]).strip() for each in conditions.values()},
+        ),
     ):
         unlike = [(there, here) for there, here in names.items() if there.lower() != here.lower()]
         if unlike:

@@ -16,7 +16,7 @@ from tunnelmark.claims.judging import judge
 from tunnelmark.claims.measured import RunValues
 from tunnelmark.claims.model import ClaimsFile, Judged, Statement
 from tunnelmark.claims.printed import PrintedValues
-from tunnelmark.claims.verdicts import of_run
+from tunnelmark.claims.verdicts import of_run, on_claims
 from tunnelmark.errors import PlanError
 from tunnelmark.report import claim_tables
 from unit.builders import PING, PROFILE, TCP, Study
@@ -165,6 +165,40 @@ def test_a_conclusion_of_the_source_is_shown_with_how_the_claims_that_it_rests_o
     assert line.fared == "2 held, 1 did not hold, 1 not testable here"
     assert [each.id for each in line.lines] == ["share.tinc", "share.nebula", "share.zerotier", "order"]
     assert "The 3 claims that were tested compare 3 figures of this run" in claim_tables.shared_figures(judged)
+
+
+def test_a_conclusion_says_how_many_of_its_claims_the_study_has_no_test_of(claims: ClaimsFile) -> None:
+    judged = tuple(one for one in outcomes(claims, run(nebula=0.6)).values() if one.claim.id != "order")
+    (line,) = claim_tables.conclusions(claims, judged)
+    assert line.fared == "1 held, 1 did not hold, 1 not testable here; this study has no test of 1 more"
+
+
+PART = """
+[part.partly]
+arms = { Tinc = "nebula" }
+profiles = { low = "gigabit" }
+"""
+
+
+def test_a_study_that_repeats_a_part_may_have_other_names(tmp_path: Path) -> None:
+    claims = written(tmp_path, FILE.replace('study = "quick"', 'study = "quick"\nalso = ["partly", "other"]') + PART)
+    assert claims.as_in("quick") is claims.as_in("other") is claims
+    partly = claims.as_in("partly")
+    assert partly.arms == {"Bare": "direct", "Tinc": "nebula", "Nebula": "nebula"}
+    assert {name: each.profile for name, each in partly.conditions.items()} == {"base": "gigabit", "low": "gigabit"}
+    analysis = run(nebula=0.8)
+    analysis = replace(analysis, results=replace(analysis.results, plan=replace(analysis.results.plan, study="partly")))
+    judged = {each.claim.id: each.outcome for each in on_claims(analysis, claims).judged}
+    assert judged["share.tinc"] == "did not hold", "it is the run's nebula"
+
+
+def test_other_names_of_what_is_not_there_are_refused(tmp_path: Path) -> None:
+    wrong = FILE + PART.replace("Tinc", "Tink").replace("low", "lo")
+    with pytest.raises(PlanError) as error:
+        written(tmp_path, wrong)
+    assert "'partly' is not among the studies of `also`" in str(error.value)
+    assert "this file has no arm called 'Tink'" in str(error.value)
+    assert "this file has no condition called 'lo'" in str(error.value)
 
 
 def test_what_all_nodes_do_at_once_is_not_compared_where_they_share_one_machine_s_cores(tmp_path: Path) -> None:

@@ -130,6 +130,25 @@ def test_the_long_lengths_can_tell_all_that_is_measured_and_the_usual_ones_most_
     assert len(usual) >= 0.75 * len(long)
 
 
+@pytest.mark.parametrize("file", FILES.values(), ids=FILES)
+def test_other_names_of_a_part_are_those_of_its_study(file: ClaimsFile) -> None:
+    for name, part in file.parts.items():
+        study = load_study(name, Files.standard(), registry.catalogue())
+        assert set(part.arms.values()) <= {arm.name for arm in study.arms}
+        assert set(part.profiles.values()) <= {profile.name for profile in study.profiles}
+
+
+def test_where_the_impairment_falls_is_judged_on_the_senders_card_as_the_source_had_it() -> None:
+    claims = reading.of_study("impairment-place")
+    assert claims is not None
+    assert claims.conditions["medium"].profile == "thesis-medium+netem-on-sender+gigabit"
+    judged = {
+        claim.id
+        for claim in within_reach(claims, load_study("impairment-place", Files.standard(), registry.catalogue()))
+    }
+    assert {"tcp-headscale-beats", "tuned-reorder-tcp.medium"} <= judged
+
+
 def _measured(file: ClaimsFile, cell: Cell) -> bool:
     """Whether the file gives no reason why the cell is not measured."""
     quantity, condition = file.quantities[cell.quantity], file.conditions[cell.condition]

@@ -69,7 +69,7 @@ def test_a_run_gets_a_verdict_for_each_claim(tmp_path: Path, capsys: pytest.Capt
     assert main(["study", "verdict", str(folder)]) == 0
     printed = capsys.readouterr().out
     assert "30 claims: " in printed
-    assert "What the study vpncloud-ciphers does otherwise" in printed
+    assert "What else this run does otherwise than the source" in printed
     assert "this run has no arm chacha20" in printed
     assert main(["study", "verdict", str(folder), "--json"]) == 0
     verdicts = {each["id"]: each for each in json.loads(capsys.readouterr().out)["verdicts"]}

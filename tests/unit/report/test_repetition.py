@@ -93,13 +93,13 @@ def test_what_a_run_recorded_of_itself_is_set_against_the_source():
 
 def test_names_that_are_not_the_source_s_are_set_against_its_names():
     found = rows(run("mesh-vpns", smoke=True))
-    there, here = (text.split("; ") for text in found["arms"])
+    there, here = (text.split("; ") for text in found["names of arms"])
     named = dict(zip(there, here, strict=True))
     assert (named["Internal"], named["Headscale"]) == ("direct", "tailscale")
     assert "Tinc" not in named, "it has the same name here"
-    there, here = (text.split("; ") for text in found["conditions"])
+    there, here = (text.split("; ") for text in found["names of conditions"])
     assert dict(zip(there, here, strict=True))["Low"] == "thesis-low+gso+gigabit"
-    hops = dict(zip(*(text.split("; ") for text in rows(usual())["conditions"]), strict=True))
+    hops = dict(zip(*(text.split("; ") for text in rows(usual())["names of conditions"]), strict=True))
     assert hops["one hop, local"] == "gigabit chain-1"
 
 
