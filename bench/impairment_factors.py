@@ -52,6 +52,9 @@ PUBLISHED_TUNED = {
 }
 """What the settings changed there: of the bare link and Headscale those three alone, of WireGuard larger buffers as well."""
 
+PUBLISHED_SENT_AGAIN = {"direct": 2.4, "direct-tuned": 1.11, "wireguard": 5.2, "tailscale": 2.4}
+"""Per cent of segments that were sent again at medium there."""
+
 Levels = tuple[bool, bool, bool]
 COMBINATIONS: tuple[Levels, ...] = tuple((a, b, c) for a, b, c in product((False, True), repeat=3))
 
@@ -171,6 +174,34 @@ def _show_place(trials: Sequence[TrialRow]) -> None:
     for name, values in by_profile.items():
         _print_row(_PLACES[name], 48, (_ratio(values, cell_of(name, "direct-tuned"), values, cell_of(name, "direct")),))
     _print_row(_PUBLISHED_ROW, 48, (format(PUBLISHED_TUNED["thesis-medium", "direct"], ".2f"),))
+    _show_sent_again(trials)
+
+
+def _show_sent_again(trials: Sequence[TrialRow]) -> None:
+    """Print how many of a hundred segments each sender's TCP sent again: what it took for lost."""
+    arms = ("direct", "direct-tuned", "wireguard", *VPNS)
+    print(
+        f"\nthesis-medium: per cent of segments that were sent again\n{'':<48}" + "".join(f"{arm:>24}" for arm in arms)
+    )
+    for profile, name in _PLACES.items():
+        found: dict[str, dict[int, list[float]]] = {arm: {} for arm in arms}
+        for trial in trials:
+            if trial.profile == profile:
+                value = next(
+                    one.value for one in trial.samples if one.metric == "retransmit_share" and one.time is None
+                )
+                found[trial.arm.removesuffix("-again")].setdefault(trial.block, []).append(value)
+        means = ([fmean(each) for each in by_block.values()] for by_block in found.values())
+        _print_row(
+            name,
+            48,
+            (
+                f"{fmean(each):.1f} ({spread.low:.1f} to {spread.high:.1f})" if (spread := interval(each)) else "-"
+                for each in means
+            ),
+        )
+    told = (format(PUBLISHED_SENT_AGAIN[arm], "g") if arm in PUBLISHED_SENT_AGAIN else "-" for arm in arms)
+    _print_row(_PUBLISHED_ROW, 48, told)
 
 
 def _show_factors(values: Values) -> None:
