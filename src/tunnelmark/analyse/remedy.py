@@ -13,6 +13,9 @@ from tunnelmark.record.results import ProfileInfo, TrialRow
 SLOWER = "fast-ethernet"
 """A profile with so low a rate that any machine that can run a lab at all can carry it."""
 
+LOSSY = f"wifi-bad+{SLOWER}"
+"""A link that loses packets and delays them, whose rate any machine carries."""
+
 _SLOW = 100_000_000  # bit/s of that profile: a rate below it does not ask too much
 _LONGEST = 300  # characters of a reason
 

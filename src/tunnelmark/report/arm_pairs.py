@@ -75,7 +75,7 @@ def lead(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
     sizes = [(other, _size(metric, pair).removesuffix(" (median)")) for other, pair in apart]
     said = [f"{size} {of}{other}" for other, size in sizes if size]
     more = f" ({len(said) - _NAMED} more in the table)" if len(said) > _NAMED else ""
-    return f"compared directly, {first} is {formatting.listed(said[:_NAMED])}{more}" if said else ""
+    return f"compared with each other, {first} is {formatting.listed(said[:_NAMED])}{more}" if said else ""
 
 
 def _in_order(analysis: Analysis, ranking: Ranking) -> list[str]:

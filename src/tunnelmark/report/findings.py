@@ -157,11 +157,13 @@ def _among(analysis: Analysis, cells: list[MetricCell]) -> list[str]:
     apart = [group for group in groups if all(near[arm] == group for arm in group)]
     said = []
     for group in apart:
-        shown = all(frozenset(two) in equal for two in combinations(group, 2))
-        verdict = (
-            f"are equal within {formatting.margin(cells[0].metric)}" if shown else "are undecided among each other"
-        )
-        said.append(f"{formatting.listed([arm for arm in near if arm in group])} {verdict}.")
+        arms, within = [arm for arm in near if arm in group], f"equal within {formatting.margin(cells[0].metric)}"
+        alike = [two for two in combinations(arms, 2) if frozenset(two) in equal]
+        if len(alike) == len(list(combinations(arms, 2))):
+            said.append(f"{formatting.listed(arms)} are {within}.")
+            continue
+        but = f", but {'; '.join(map(formatting.listed, alike))} are {within}" if alike else ""
+        said.append(f"{formatting.listed(arms)} are undecided among each other{but}.")
     if len(apart) < len(groups):
         said.append("Not all of them differ; the rank ranges show which.")
     return said

@@ -58,7 +58,7 @@ def not_shown(analysis: Analysis) -> tuple[str, ...]:
     said.append(
         f"Other links than {which}, other traffic than {traffic}, and what comes after more than {clock(longest)}."
     )
-    said += _other_streams(analysis)
+    said += [*_without_loss(analysis), *_other_streams(analysis)]
     pings = [use.name for use in plan.workloads if use.workload == "ping"]
     if pings:
         said.append(f"What other traffic does to {formatting.listed(pings)}: meanwhile the path carried nothing else.")
@@ -69,6 +69,15 @@ def not_shown(analysis: Analysis) -> tuple[str, ...]:
         verb = "is" if len(programs) == 1 else "are"
         said.append(f"The kernel's WireGuard: {formatting.listed(programs)} {verb} WireGuard in user space.")
     return tuple(said)
+
+
+def _without_loss(analysis: Analysis) -> list[str]:
+    """Return a sentence on links that lose or delay packets, if this run has none; else []."""
+    plan = analysis.results.plan
+    if any(profile.impaired for profile in plan.profiles) or analysis.results.environment.get("hosts"):
+        return []
+    said = "A link that loses or delays packets: none here was made to, and VPNs may come in another order on one that is"
+    return [f"{said} (`--profile {remedy.LOSSY}`)."]
 
 
 def _other_streams(analysis: Analysis) -> list[str]:

@@ -60,7 +60,7 @@ def test_arms_that_may_both_be_next_are_both_named():
     text = said(judge(study.results()), "TCP goodput")
     _, _, second = text.partition("Next: ")
     assert second.startswith(("tinc ", "openvpn ")) and " or " in second and ", not shown to differ. " in second
-    second, _, compared = second.partition(" Compared directly, ")
+    second, _, compared = second.partition(" Compared with each other, ")
     assert "tinc" in second and "openvpn" in second and "yggdrasil" not in second
     assert re.fullmatch(r"nebula is 2\.0.× \[.*\] \w+, 2\.0.× \[.*\] \w+ and 8\.0.× \[.*\] yggdrasil\.", compared)
     alone = judge(replace(study, tcp={**study.tcp, "openvpn": 0.2}).results())
@@ -174,7 +174,7 @@ def test_what_bound_it_is_said_and_what_bound_direct_and_the_multiple_of_the_anc
     assert (
         text
         == "nebula is best, ahead of tinc: 180 Mbit/s, 30.0 % ≠ of direct's 600 Mbit/s, 0.60× [0.60–0.60] anchor-chacha20; bound by the sender's core, while direct is bound by the link. "
-        "Next: tinc 20.0 %. Compared directly, nebula is 1.50× [1.50–1.50] tinc."
+        "Next: tinc 20.0 %. Compared with each other, nebula is 1.50× [1.50–1.50] tinc."
     )
 
 

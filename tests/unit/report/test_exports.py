@@ -69,6 +69,18 @@ def test_findings_say_how_much_is_kept_and_what_is_equal():
     assert "wireguard-go and yggdrasil are equal to the bare link within 5 %" in text
 
 
+def test_findings_name_what_is_equal_among_arms_that_are_not_shown_to_differ():
+    study = replace(LOST, tcp={"nebula": 0.6, "tinc": 0.6, "openvpn": 0.6}, arms=("direct", "direct-again", "nebula", "tinc", "openvpn"), same_as={"direct-again": "direct"})  # fmt: skip
+    analysis = judge(study.results())
+    alike = {("tinc", "openvpn"), ("openvpn", "tinc")}
+    pairs = tuple(replace(pair, differs=False, equal=(pair.arm, pair.against) in alike) for pair in analysis.pairs)
+    text = next(found.text for found in findings(replace(analysis, pairs=pairs)) if found.metric.name == "goodput")
+    assert re.search(
+        "are undecided among each other, but (tinc and openvpn|openvpn and tinc) are equal within 5\N{NO-BREAK SPACE}%",
+        text,
+    )
+
+
 def test_findings_call_nothing_equal_that_is_only_undecided():
     wide = replace(LOST, tcp={"nebula": 0.8}, noise=0.5, arms=("direct", "direct-again", "nebula"))
     text = said(wide, "goodput")

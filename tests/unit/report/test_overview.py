@@ -50,6 +50,16 @@ def test_it_says_that_a_ping_met_no_other_traffic():
     assert "to ping" not in " ".join(overview.not_shown(analysed(STUDY, {})))
 
 
+def test_it_says_that_no_link_lost_packets_where_none_was_made_to():
+    told = "A link that loses or delays packets: none here was made to"
+    assert told in " ".join(overview.not_shown(judge(CLEAR.results())))
+    for unlike in (
+        replace(CLEAR, profiles=(*CLEAR.profiles, replace(CLEAR.profiles[0], name="lossy", impaired=True))),
+        replace(CLEAR, environment={"hosts": {"a": {}, "b": {}}}),
+    ):
+        assert told not in " ".join(overview.not_shown(judge(unlike.results())))
+
+
 def test_it_says_which_versions_were_measured_where_that_is_known():
     known = {"vpns": {"tinc": {"version": "1.0.36"}, "nebula": {"version": "1.6.1"}, "direct": {"version": "6.1"}}}
     said = overview.not_shown(judge(replace(CLEAR, environment=known).results()))
