@@ -76,7 +76,9 @@ def _without_loss(analysis: Analysis) -> list[str]:
     plan = analysis.results.plan
     if any(profile.impaired for profile in plan.profiles) or analysis.results.environment.get("hosts"):
         return []
-    said = "A link that loses or delays packets: none here was made to, and VPNs may come in another order on one that is"
+    said = (
+        "A link that loses or delays packets: none here was made to, and VPNs may come in another order on one that is"
+    )
     return [f"{said} (`--profile {remedy.LOSSY}`)."]
 
 
