@@ -91,11 +91,16 @@ def cell_of(profile: str, arm: str) -> Cell:
     )
 
 
+def value_of(trial: TrialRow, metric: str) -> float:
+    """A metric's value of the whole trial."""
+    return next(one.value for one in trial.samples if one.metric == metric and one.time is None)
+
+
 def by_cell(trials: Iterable[TrialRow]) -> Values:
     """The mean logarithm of the goodput in bit/s of each cell, by block."""
     found: dict[Cell, dict[int, list[float]]] = {}
     for trial in trials:
-        value = next(one.value for one in trial.samples if one.metric == "goodput" and one.time is None)
+        value = value_of(trial, "goodput")
         if value > 0:  # a stream that carried nothing has no logarithm: it is counted below
             found.setdefault(cell_of(trial.profile, trial.arm), {}).setdefault(trial.block, []).append(log(value))
     return {cell: {block: fmean(each) for block, each in blocks.items()} for cell, blocks in found.items()}
@@ -187,10 +192,8 @@ def _show_sent_again(trials: Sequence[TrialRow]) -> None:
         found: dict[str, dict[int, list[float]]] = {arm: {} for arm in arms}
         for trial in trials:
             if trial.profile == profile:
-                value = next(
-                    one.value for one in trial.samples if one.metric == "retransmit_share" and one.time is None
-                )
-                found[trial.arm.removesuffix("-again")].setdefault(trial.block, []).append(value)
+                by_block = found[trial.arm.removesuffix("-again")]
+                by_block.setdefault(trial.block, []).append(value_of(trial, "retransmit_share"))
         means = ([fmean(each) for each in by_block.values()] for by_block in found.values())
         _print_row(
             name,

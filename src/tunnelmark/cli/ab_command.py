@@ -100,7 +100,7 @@ _CODES = {"slower": SLOWER, "undecided": UNDECIDED}
 @click.option(
     "--counted",
     is_flag=True,
-    help="In a virtual machine whose clock counts instructions: nothing outside disturbs, and 1 % is found. Not seen: cores, caches.",
+    help="In a virtual machine whose clock counts instructions: nothing outside disturbs; how near that comes to 1 %: docs/ab.md. Not seen: cores, caches.",
 )
 @click.option(
     "--comment",

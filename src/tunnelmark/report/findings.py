@@ -158,12 +158,13 @@ def _among(analysis: Analysis, cells: list[MetricCell]) -> list[str]:
     said = []
     for group in apart:
         arms, within = [arm for arm in near if arm in group], f"equal within {formatting.margin(cells[0].metric)}"
-        alike = [two for two in combinations(arms, 2) if frozenset(two) in equal]
-        if len(alike) == len(list(combinations(arms, 2))):
-            said.append(f"{formatting.listed(arms)} are {within}.")
-            continue
-        but = f", but {'; '.join(map(formatting.listed, alike))} are {within}" if alike else ""
-        said.append(f"{formatting.listed(arms)} are undecided among each other{but}.")
+        pairs = list(combinations(arms, 2))
+        alike = [two for two in pairs if frozenset(two) in equal]
+        verdict = within
+        if alike != pairs:
+            but = f", but {'; '.join(map(formatting.listed, alike))} are {within}" if alike else ""
+            verdict = f"undecided among each other{but}"
+        said.append(f"{formatting.listed(arms)} are {verdict}.")
     if len(apart) < len(groups):
         said.append("Not all of them differ; the rank ranges show which.")
     return said
