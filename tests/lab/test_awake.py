@@ -55,6 +55,36 @@ def test_each_core_has_a_loop_of_idle_class_in_a_group_of_its_own():
     assert standing(look) == [[(core, os.SCHED_IDLE)] for core in CORES]
 
 
+def test_a_loop_is_in_its_groups_as_soon_as_it_is_begun():
+    """The caller moves it: one that moved itself slept, at idle class, with the locks of all control groups."""
+    counts = keep_awake.memory(set(CORES))
+    place = keep_awake.LoopGroups(cgroups.find(), f"tunnelmark-{os.getpid()}-begun", CORES)
+    processes = keep_awake.begin(place, set(CORES), counts)
+    try:
+        held = [int((folder / "cgroup.procs").read_text()) for folder in place.folders]
+        classes = {os.sched_getscheduler(process) for process in processes}
+    finally:
+        os.close(counts)
+        place.hurry()
+        for process in processes:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+        for folder in place.folders:
+            folder.rmdir()
+    assert sorted(held) == sorted(processes * (len(held) // len(processes)))
+    assert classes == {os.SCHED_IDLE}
+
+
+def test_groups_that_refuse_a_loop_leave_no_process(tmp_path):
+    counts = keep_awake.memory({CORES[0]})
+    place = keep_awake.LoopGroups(cgroups.Hierarchies(tmp_path / "missing", None), "tunnelmark-1-a", CORES[:1])
+    with pytest.raises(OSError, match="No such file"):
+        keep_awake.begin(place, {CORES[0]}, counts)
+    os.close(counts)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
 @pytest.mark.parametrize("session", [False, True])
 def test_a_loop_gives_way_to_whatever_runs(session):
     """Counted in CPU time of both, between two moments in which a program of normal priority is busy on the loop's core."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import signal
 import struct
 import time
 from collections.abc import Iterable
@@ -102,17 +103,20 @@ class LoopGroups:
             elif (folder / "cpu.shares").exists():
                 (folder / "cpu.shares").write_text(_LEAST_SHARES)
 
-    def join(self, core: int) -> None:
-        """Move the calling process to a core, and into the groups of that core.
+    def take(self, process: int, core: int) -> None:
+        """Keep a process to a core, give it the idle class (SCHED_IDLE), and move it into the groups of that core.
 
-        The process takes the idle class (SCHED_IDLE) before it joins the groups, because in an idle group it might wait
-        long for the processor before it could take the class. Without a CPU controller, the process starts a kernel
-        session (setsid(2)), whose autogroup gets the least weight.
+        The caller moves it: a process that moves itself sleeps in the kernel while it holds the locks of all control
+        groups (`cgroup_attach_lock`, kernel/cgroup/cgroup.c). One of idle class on busy cores then did not run again
+        for more than 11 s (`bench/bench_loops.py`), for which no program on the machine could make a control group.
         """
-        os.sched_setaffinity(0, {core})
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        os.sched_setaffinity(process, {core})
+        os.sched_setscheduler(process, os.SCHED_IDLE, os.sched_param(0))
         for folder in self._of(core):
-            (folder / "cgroup.procs").write_text("0")
+            (folder / "cgroup.procs").write_text(str(process))
+
+    def leave_session(self) -> None:
+        """Without a CPU controller, start a kernel session (setsid(2)), whose autogroup gets the least weight."""
         if self._hierarchies.cpu is None:
             os.setsid()
             with contextlib.suppress(OSError), open("/proc/self/autogroup", "w") as autogroup:
@@ -144,19 +148,45 @@ def begin(place: LoopGroups, cores: set[int], fd: int) -> list[int]:
     """
     program = str(find_program(PROGRAM))
     place.create()
-    begun = []
-    for core in sorted(cores):
-        begun.append(os.fork())
-        if begun[-1] == 0:
-            try:
-                place.join(core)
-                os.closerange(3, fd)
-                os.closerange(fd + 1, 65536)
-                os.set_inheritable(fd, True)
-                os.execv(program, [program, "awake", str(core), str(fd)])
-            finally:
-                os._exit(1)
+    begun: list[int] = []
+    try:
+        for core in sorted(cores):
+            begun.append(_begin(place, core, [program, "awake", str(core), str(fd)], fd))
+    except OSError:
+        for process in begun:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+        raise
     return begun
+
+
+def _begin(place: LoopGroups, core: int, argv: list[str], fd: int) -> int:
+    """Start a core's loop, with `fd` as its one open file besides the standard ones; return its PID."""
+    gate, opened = os.pipe2(os.O_CLOEXEC)
+    process = os.fork()
+    if process == 0:
+        try:
+            os.close(opened)
+            if not os.read(gate, 1):  # its groups were refused
+                os._exit(1)
+            place.leave_session()
+            os.closerange(3, fd)
+            os.closerange(fd + 1, 65536)
+            os.set_inheritable(fd, True)
+            os.execv(argv[0], argv)
+        finally:
+            os._exit(1)
+    os.close(gate)
+    try:
+        place.take(process, core)
+        os.write(opened, b"\n")
+    except OSError:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        raise
+    finally:
+        os.close(opened)
+    return process
 
 
 class KeepAwake(Protocol):
