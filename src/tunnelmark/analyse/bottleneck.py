@@ -9,7 +9,7 @@ arrived. The first of these conditions that holds is the answer:
 - the whole load arrived;
 - the generator says that it was at its own limit;
 - the link was full, or its queue overflowed, and the receiver dropped almost nothing of what the link had carried;
-- the emulator's cores were busy all the time;
+- the emulator's cores were busy all the time, or an end waited for its core mostly while the emulator used it;
 - a VPN that sends its packets over TCP took in far more packets than its TCP carried;
 - the core of the sender or of the receiver was busy all the time;
 - TCP waited for a window;
@@ -131,7 +131,7 @@ def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None, back: int | Non
     ends = (receiver,) if _all_left(use, row, sender, values) else (sender, receiver)
     cores = _cores(limits, sender, ends, others(row.host))
     if cores is not None:
-        return cores
+        return _taken(limits, sender, receiver, cores) or cores
     window, buffer = (limits.get(f"tcp_{name}_{sender}", 0.0) for name in ("window", "buffer"))
     if window + buffer >= WINDOW:  # where both are small, TCP waits for one or the other
         words = "the receiver's window" if window >= buffer else "its send buffer"
@@ -233,6 +233,19 @@ def _cores(limits: Mapping[str, float], sender: str, ends: Iterable[str], other:
         shares.append((max(core, thread), what, f"{words} in {100 * max(core, thread):.0f} % of the time"))
     share, busier, why = max(shares, key=lambda found: found[0])
     return None if share < CORE else Bottleneck(busier, why=why)
+
+
+def _taken(limits: Mapping[str, float], sender: str, receiver: str, core: Bottleneck) -> Bottleneck | None:
+    """Return the emulator, if the end that `core` names mostly waited for its core, and for the emulator; else None.
+
+    On few cores an end and the links' programs share one. The core is then always busy, but not with the end's work.
+    """
+    end, name = (sender, "sender") if core.what == "sender's core" else (receiver, "receiver")
+    waited, emulator = limits.get(f"waited_{end}", 0.0), limits.get("emulator", 0.0)
+    if waited < BUSY or emulator < MOSTLY * waited:
+        return None
+    shares = f"in {100 * waited:.0f} % of the time, and the links' programs used {emulator:.2f} cores"
+    return Bottleneck("emulator", why=f"the {name} waited for its core {shares}")
 
 
 def without_rest(limits: Mapping[str, float], end: str, other: float) -> float:

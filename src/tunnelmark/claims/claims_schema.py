@@ -65,6 +65,7 @@ class DifferenceTable(TomlTable):
         default="", description="'usual' or 'full', where it is about that length"
     )
     one_machine: bool = Field(default=False, description="true where it holds only of nodes that share one machine")
+    decides: str = Field(default="", description="why claims about the figures that it is about cannot be tested")
 
 
 class QuantityTable(TomlTable):
@@ -204,6 +205,9 @@ class ClaimsTable(TomlTable):
     other_paths: dict[str, str] = Field(
         default={},
         description="a table of arms whose packets took paths that a lab does not have, each with the reason",
+    )
+    called: dict[str, TextLine] = Field(
+        default={}, description="a table of VPNs of the feature matrix, each with the source's name for it"
     )
     quantity: dict[str, QuantityTable] = Field(description="tables [quantity.NAME]")
     condition: dict[str, ConditionTable] = Field(description="tables [condition.NAME]")

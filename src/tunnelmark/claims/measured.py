@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from tunnelmark.analyse.model import RELIABLE, Analysis, Bottleneck, MetricCell, Scenario
 from tunnelmark.analyse.pairing import setting_of
-from tunnelmark.claims import run_statistics
+from tunnelmark.claims import differences, run_statistics
 from tunnelmark.claims.model import OVER_BLOCKS, Cell, CellValues, ClaimsFile
 from tunnelmark.record.results import TrialRow
 
@@ -31,6 +31,8 @@ class RunValues:
         self._settings: dict[tuple[str, str], list[Scenario]] = {}
         for setting in analysis.settings():
             self._settings.setdefault((setting.profile, setting.workload), []).append(setting)
+        one_machine = not analysis.results.environment.get("hosts")
+        self._differences = differences.that_apply(claims, analysis.results.plan, one_machine=one_machine)
         self._direct = next((name for name, arm in claims.arms.items() if arm == analysis.reference), None)
 
     def of(self, cell: Cell) -> CellValues | None:
@@ -74,7 +76,7 @@ class RunValues:
         both sides of the ratio, how fast it is cancels.
         """
         bounds = {cell: bound for cell in cells if self._times_work(cell) and (bound := self._bound(cell)) is not None}
-        slow = [cell for cell, bound in bounds.items() if bound.processor]
+        slow = [cell for cell, bound in bounds.items() if bound.machine]
         other = next((cell for cell in bounds if cell not in slow), None)
         excused = all(cell in conservative and self._lowered(cell) for cell in slow)
         if not sum(cells[cell] for cell in slow) or other is None or excused:
@@ -145,6 +147,9 @@ class RunValues:
         plan = self._analysis.results.plan
         if quantity.full_only and not (plan.full and plan.study == self._claims.study):
             return f"how long the source's tests were decides it, and only {self._claims.study} with `--full` has them as long"
+        for each in self._differences:
+            if each.decides and differences.concerns(each, self._claims, cell):
+                return f"{named}: {each.decides}"
         if (arm := self._claims.arms.get(cell.arm, "")) not in {each.name for each in plan.arms}:
             return f"this run has no arm {arm}"
         if not quantity.of_arm and quantity.workload not in {use.name for use in plan.workloads}:
@@ -211,9 +216,9 @@ class RunValues:
         return ""
 
     def _processor(self, cell: Cell) -> Bottleneck | None:
-        """Return the bottleneck of the cell in this run if it is the processor; else None."""
+        """Return the bottleneck of the cell in this run if it is the processor or the emulator; else None."""
         bound = self._bound(cell)
-        return bound if bound is not None and bound.processor else None
+        return bound if bound is not None and bound.machine else None
 
     def _bound(self, cell: Cell) -> Bottleneck | None:
         """Return the bottleneck of the cell in this run; None if it is not known."""

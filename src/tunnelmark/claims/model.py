@@ -299,7 +299,8 @@ class Judged:
     """The verdict on a claim, with the effects of its statements, or the reason why there are none.
 
     `tau`: Kendall's tau of a claimed order, and the ends of its interval; None without an order of three cells or more.
-    `despite`: which value this machine's processor limited, if the claim holds all the same; else "".
+    `despite`: which value this machine's processor limited, if the claim holds all the same; else "". `differences`: which
+    of `Verdicts.differences` concern the claim's figures, by their numbers from 1 on; () if it was not tested.
     """
 
     claim: Claim
@@ -308,3 +309,4 @@ class Judged:
     reason: str = ""
     tau: tuple[float, float, float] | None = None
     despite: str = ""
+    differences: tuple[int, ...] = ()

@@ -36,7 +36,21 @@ def _cell(claims: ClaimsFile, study: Study | PlanInfo, cell: Cell) -> bool:
         and not (quantity.full_only and not (study.full and _name(study) == claims.study))
         and (quantity.of_arm or quantity.workload in {use.name for use in study.workloads})
         and not (quantity.statistic == SUITE and study.design.part.workloads)
+        and not _decided(claims, study, cell)
         and _is_measured(study, claims.arms[cell.arm], condition, quantity.workload)
+    )
+
+
+def _decided(claims: ClaimsFile, study: Study | PlanInfo, cell: Cell) -> bool:
+    """Return whether the study differs from the source in what decides the cell, on one machine or on hosts."""
+    workload, arm = claims.quantities[cell.quantity].workload, claims.arms[cell.arm]
+    return any(
+        each.decides
+        and not each.one_machine
+        and _name(study) in (each.studies or (_name(study),))
+        and (not each.length or (each.length == "full") == study.full)
+        and each.concerns(workload, arm, cell.condition)
+        for each in claims.differences
     )
 
 

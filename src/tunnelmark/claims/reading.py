@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tunnelmark.claims import statements
 from tunnelmark.claims.claim_names import ClaimNames
-from tunnelmark.claims.claims_schema import ClaimsTable, ClaimTable, ConclusionTable, DifferenceTable, SourceTable
+from tunnelmark.claims.claims_schema import ClaimsTable, ClaimTable, ConclusionTable, DifferenceTable
 from tunnelmark.claims.model import (
     Apart,
     Cell,
@@ -86,9 +86,7 @@ def read(file: Path) -> ClaimsFile:
     claims: list[Claim] = []
     for place, each in enumerate(table.claim):
         if names.check_claim(each, ("claim", place)):
-            claims += _features(each, table.source) or _claims(
-                each, names, printed, table.source.within, ("claim", place)
-            )
+            claims += _features(each, table) or _claims(each, names, printed, table.source.within, ("claim", place))
     unique((claim.id for claim in claims), ("claim",), problems)
     names.check("arm", table.other_paths, ("other_paths",))
     for study, part in table.part.items():
@@ -155,6 +153,7 @@ def _difference(table: DifferenceTable, names: ClaimNames, key: Location) -> Sou
         conditions=tuple(table.conditions),
         length=table.length,
         one_machine=table.one_machine,
+        decides=table.decides,
     )
 
 
@@ -207,7 +206,7 @@ def _claims(
         return []
 
 
-def _features(claim: ClaimTable, source: SourceTable) -> list[Claim]:
+def _features(claim: ClaimTable, table: ClaimsTable) -> list[Claim]:
     """Return one claim for each VPN and criterion that are compared; [] if the claim is not about features."""
     found = []
     for vpn, cells in claim.features.items():
@@ -215,8 +214,8 @@ def _features(claim: ClaimTable, source: SourceTable) -> list[Claim]:
             if cell == "":
                 continue
             value = cell if isinstance(cell, str) else "yes" if cell else "no"
-            says = claim.says.format(vpn=vpn, criterion=criterion, value=value)
-            feature = Feature(vpn, tuple(keys), cell, source.title)
+            says = claim.says.format(vpn=table.called.get(vpn, vpn), criterion=criterion, value=value)
+            feature = Feature(vpn, tuple(keys), cell, table.source.title)
             name = f"{claim.id}.{vpn}" + (f".{_slug(criterion)}" if len(claim.criteria) > 1 else "")
             found.append(Claim(name, claim.place, says, (), contradicted=claim.contradicted, feature=feature))
     return found

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tunnelmark.analyse.intervals import level_of
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.claims import reading
+from tunnelmark.claims.differences import behind, that_apply
 from tunnelmark.claims.judging import judge
 from tunnelmark.claims.measured import RunValues
 from tunnelmark.claims.model import ClaimsFile, Judged
+from tunnelmark.claims.originals import SourceDifference
 from tunnelmark.claims.reach import within_reach
 
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """The claims of a source, each with its verdict, in the source's order."""
+    """The claims of a source, each with its verdict, in the source's order.
+
+    `differences`: what the run does otherwise than the source, if its record does not show that.
+    """
 
     claims: ClaimsFile
     judged: tuple[Judged, ...]
+    differences: tuple[SourceDifference, ...]
 
 
 def of_run(analysis: Analysis, claims: ClaimsFile | None = None) -> Verdicts | None:
@@ -42,4 +48,11 @@ def on_claims(analysis: Analysis, claims: ClaimsFile) -> Verdicts:
     asked = claims.claims
     if plan.study in claims.also:
         asked = tuple(claim for claim in within_reach(claims, plan) if claim.statements)
-    return Verdicts(claims, tuple(judge(claim, values, level) for claim in asked))
+    found = that_apply(claims, plan, one_machine=not analysis.results.environment.get("hosts"))
+    judged = (judge(claim, values, level) for claim in asked)
+    return Verdicts(claims, tuple(_with_differences(each, claims, found) for each in judged), found)
+
+
+def _with_differences(judged: Judged, claims: ClaimsFile, found: tuple[SourceDifference, ...]) -> Judged:
+    tested = judged.outcome != "not testable"
+    return replace(judged, differences=behind(judged.claim, claims, found)) if tested else judged

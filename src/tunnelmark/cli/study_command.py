@@ -219,8 +219,8 @@ def _repeated(found: repetition.Repetition) -> None:
     if found.otherwise:
         console.print("\nWhat else this run does otherwise than the source:", soft_wrap=True)
         for topic, said in found.otherwise:
-            for each in said:
-                console.print(Text(f"  - {topic}: {each}"), soft_wrap=True)
+            for number, each in said:
+                console.print(Text(f"  {number}. {topic}: {each}"), soft_wrap=True)
     console.print()
 
 

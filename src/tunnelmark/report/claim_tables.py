@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from tunnelmark.claims.model import OUTCOMES, ClaimOutcome, ClaimsFile, Effect, Judged, Statement
 from tunnelmark.claims.reach import cells_of
-from tunnelmark.report import claim_figures
+from tunnelmark.report import claim_figures, formatting
 
 SIGNS: dict[ClaimOutcome, str] = {"held": "✓", "did not hold": "✗", "undecided": "?", "not testable": "–"}
 
@@ -17,6 +17,8 @@ LEGEND = (
     "✓ held: the 95 % interval of each of its effects lies inside of what the claim allows. ✗ did not hold: an interval lies outside of it. "
     "? undecided: neither, at this precision. – not testable here. In the source: as printed there, or computed from what is. "
     "What is allowed is this project's choice, in the file of claims. "
+    "“See difference 3” names what the run does otherwise than the source with the figures of a claim that did not hold, by the number in that list: it "
+    "may be the reason, and was not tested. "
     "Claims are of means over blocks; tables show medians, so their figures may differ."
 )
 
@@ -28,7 +30,8 @@ FIGURES_HEAD = ("compared", "in the source", "allowed", "found here")
 class ClaimLine:
     """A claim as a row of a table.
 
-    `found`: what the measured values say, or why they say nothing. `compared`, `printed` and `allowed` are "" unless
+    `found`: what the measured values say, or why they say nothing. `feature`: the claim is about a feature, which documents
+    show. `compared`, `printed` and `allowed` are "" unless
     the claim is one statement on a single effect.
     """
 
@@ -40,6 +43,7 @@ class ClaimLine:
     allowed: str
     found: str
     outcome: ClaimOutcome
+    feature: bool = False
 
     @property
     def sign(self) -> str:
@@ -60,9 +64,8 @@ def _line(claims: ClaimsFile, judged: Judged) -> ClaimLine:
         compared, printed, allowed = (
             of(stated[0], claims) for of in (claim_figures.compared, claim_figures.printed, claim_figures.allowed)
         )
-    return ClaimLine(
-        claim.id, claim.place, claim.says, compared, printed, allowed, _found(claims, judged), judged.outcome
-    )
+    found, feature = _found(claims, judged), claim.feature is not None
+    return ClaimLine(claim.id, claim.place, claim.says, compared, printed, allowed, found, judged.outcome, feature)
 
 
 def summary(judged: Sequence[Judged]) -> str:
@@ -111,6 +114,7 @@ def conclusions(claims: ClaimsFile, judged: Sequence[Judged]) -> tuple[Conclusio
         if own := [one for one in judged if each.has(one.claim)]:
             fared, lacking = _came_out(own), sum(each.has(claim) for claim in claims.claims) - len(own)
             fared += f"; this study has no test of {lacking} more" if lacking else ""
+            fared += _see({number for one in own if one.outcome == "did not hold" for number in one.differences})
             found.append(ConclusionLine(each.says, each.place, fared, lines(claims, own)))
     return tuple(found)
 
@@ -131,6 +135,13 @@ def by_outcome(claims: ClaimsFile, judged: Sequence[Judged]) -> list[tuple[Claim
     """Return the rows of each verdict, in the order of `OUTCOMES`; a verdict that no claim has is left out."""
     rows = lines(claims, judged)
     return [(each, found) for each in OUTCOMES if (found := [row for row in rows if row.outcome == each])]
+
+
+def counted(rows: Sequence[ClaimLine]) -> str:
+    """Count the claims of one verdict, those about features apart: `118, 69 of them about features`."""
+    features = sum(row.feature for row in rows)
+    apart = f", {features} of them about features" if 0 < features < len(rows) else ""
+    return f"{len(rows)}{apart}"
 
 
 def reasons(judged: Sequence[Judged]) -> list[tuple[str, int]]:
@@ -201,9 +212,16 @@ def _found(claims: ClaimsFile, judged: Judged) -> str:
     said = ", ".join(parts)
     if judged.despite:
         said += f"; the processor can only have worked against it ({judged.despite})"
+    said += _see(judged.differences) if judged.outcome == "did not hold" else ""
     if judged.claim.contradicted:
         said += f"; the source's own figures contradict it: {judged.claim.contradicted}"
     return said
+
+
+def _see(numbers: Collection[int]) -> str:
+    """Name differences by their numbers, to be added to a text: `; see differences 4 and 6`; "" for none."""
+    named = formatting.listed([str(number) for number in sorted(numbers)])
+    return f"; see {'differences' if len(numbers) > 1 else 'difference'} {named}" if numbers else ""
 
 
 def _needed(effects: Sequence[Effect]) -> str:

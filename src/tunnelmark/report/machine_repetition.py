@@ -48,7 +48,7 @@ def of(found: MachineVerdicts) -> MachineRepetition:
     setups = [(name, there, *(said.get(name, "") for said in here.values())) for name, there in names]
     what, there, _ = repetition.HEAD
     otherwise = dict.fromkeys(
-        f"{topic}: {text}" for one in each.values() for topic, texts in one.otherwise for text in texts
+        f"{topic}: {text}" for one in each.values() for topic, texts in one.otherwise for _, text in texts
     )
     lines = [
         (line.id, f"{claim_tables.SIGNS[line.outcome]} {line.says}", line.allowed, line.machines, line.together)

@@ -114,7 +114,11 @@ def _claims(analysis: Analysis) -> list[str]:
     ]
     if repeats.otherwise:
         parts.append("What else this run does otherwise than the source:")
-        parts.append("\n".join(f"- {topic}: {_prose(each)}" for topic, said in repeats.otherwise for each in said))
+        parts.append(
+            "\n".join(
+                f"{number}. {topic}: {_prose(each)}" for topic, said in repeats.otherwise for number, each in said
+            )
+        )
     parts.append("## What held of what was published")
     for outcome, lines in claim_tables.by_outcome(found.claims, found.judged):
         tested = outcome != "not testable"
@@ -124,7 +128,7 @@ def _claims(analysis: Analysis) -> list[str]:
             figures = (line.compared, line.printed, line.allowed) if tested else ()
             rows.append([_prose(text) for text in (f"{line.sign} {line.says}", line.place, *figures, line.found)])
         table = _rows(["claim", "place", *head], rows)
-        parts.append(f"<details><summary>{outcome}: {len(lines)}</summary>\n\n{table}\n\n</details>")
+        parts.append(f"<details><summary>{outcome}: {claim_tables.counted(lines)}</summary>\n\n{table}\n\n</details>")
     return [*parts, claim_tables.LEGEND]
 
 

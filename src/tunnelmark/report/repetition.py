@@ -9,9 +9,10 @@ from statistics import median
 from typing import Any
 
 from tunnelmark.analyse.model import Analysis
+from tunnelmark.claims.differences import conditions_of
 from tunnelmark.claims.measured import RunValues
 from tunnelmark.claims.model import OUTCOMES, Cell, ClaimOutcome
-from tunnelmark.claims.originals import NOT_STATED, TOPICS, SourceDifference, Topic
+from tunnelmark.claims.originals import NOT_STATED, TOPICS, Topic
 from tunnelmark.claims.reach import cells_of
 from tunnelmark.claims.verdicts import Verdicts
 from tunnelmark.record import arm_programs
@@ -43,7 +44,7 @@ class Repetition:
     the part of the source that the study repeats; "" if it is the whole. `counts`: how many claims have each verdict.
     `rows`: each row has three texts, in the columns of `HEAD`: a subject such as the kernel, what the source states
     about it, and what the run recorded. `otherwise`: the differences that no row shows, in pairs of a topic and its
-    differences.
+    differences, each with its number in `Judged.differences`.
     """
 
     short: str
@@ -51,7 +52,7 @@ class Repetition:
     part: str
     counts: tuple[tuple[ClaimOutcome, int], ...]
     rows: tuple[tuple[str, str, str], ...]
-    otherwise: tuple[tuple[str, tuple[str, ...]], ...]
+    otherwise: tuple[tuple[str, tuple[tuple[int, str], ...]], ...]
 
     @property
     def sentences(self) -> int:
@@ -66,9 +67,9 @@ def repetition(analysis: Analysis, verdicts: Verdicts) -> Repetition:
     part = ""
     if plan.study != claims.study:
         part = f"This study repeats a part of it: {len(verdicts.judged)} of its {len(claims.claims)} claims."
-    said: dict[Topic, tuple[str, ...]] = {
+    said: dict[Topic, tuple[tuple[int, str], ...]] = {
         topic: tuple(
-            each.says for each in claims.differences if each.topic == topic and _applies(analysis, verdicts, each)
+            (number, each.says) for number, each in enumerate(verdicts.differences, start=1) if each.topic == topic
         )
         for topic in TOPICS
     }
@@ -80,30 +81,6 @@ def repetition(analysis: Analysis, verdicts: Verdicts) -> Repetition:
         tuple(_rows(analysis, verdicts)),
         tuple((TITLES[topic], found) for topic, found in said.items() if found),
     )
-
-
-def _applies(analysis: Analysis, verdicts: Verdicts, difference: SourceDifference) -> bool:
-    """Return whether a difference that the source's file states applies to this run."""
-    plan = analysis.results.plan
-    named = (
-        (difference.studies, {plan.study}),
-        (difference.workloads, {use.name for use in plan.workloads}),
-        (difference.arms, {arm.name for arm in plan.arms}),
-        (difference.conditions, _conditions(analysis, verdicts)),
-    )
-    return (
-        all(not asked or has & set(asked) for asked, has in named)
-        and (not difference.length or (difference.length == "full") == plan.full)
-        and not (difference.one_machine and analysis.results.environment.get("hosts"))
-    )
-
-
-def _conditions(analysis: Analysis, verdicts: Verdicts) -> set[str]:
-    """Return the names of the source's conditions that this run has."""
-    profiles = {profile.name for profile in analysis.results.plan.profiles}
-    topologies = {"", *(topology.name for topology in analysis.results.plan.topologies)}
-    found = verdicts.claims.conditions.items()
-    return {name for name, each in found if each.profile in profiles and each.topology in topologies}
 
 
 def _rows(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, str]]:
@@ -141,7 +118,7 @@ def _hosts(analysis: Analysis) -> str:
 def _names(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, str]]:
     """Yield rows with the names that the source and this run have for the same arms and conditions, if they differ."""
     claims, plan = verdicts.claims, analysis.results.plan
-    ran, measured = {arm.name for arm in plan.arms}, _conditions(analysis, verdicts)
+    ran, measured = {arm.name for arm in plan.arms}, conditions_of(claims, plan)
     conditions = {name: each for name, each in claims.conditions.items() if name in measured}
     for what, names in (
         ("names of arms", {there: here for there, here in claims.arms.items() if here in ran}),
@@ -289,7 +266,7 @@ def _missing(analysis: Analysis, verdicts: Verdicts) -> str:
     if plan.study == claims.study:
         arms = {arm.name for arm in plan.arms}
         left = [*(name for name, mine in claims.arms.items() if mine not in arms), *claims.absent]
-        ours = _conditions(analysis, verdicts)
+        ours = conditions_of(claims, plan)
         said += left
         said += [each.title for name, each in claims.conditions.items() if name not in ours]
         if claims.also:

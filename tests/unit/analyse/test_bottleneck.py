@@ -93,6 +93,15 @@ def test_each_bottleneck_is_named(limits: dict[str, float], expected: str) -> No
             "loss: the VPN's receive buffer",
         ),
         ({"wire_source": 0.99e9, "core_source": 0.99, "drop_link_source": 900.0}, "the link"),
+        (  # on two cores, the link's programs take most of the receiver's
+            {"core_target": 1.0, "used_target": 0.07, "waited_target": 0.92, "emulator": 0.92},
+            "the emulator",
+        ),
+        (  # other programs of the lab do
+            {"core_target": 1.0, "used_target": 0.07, "waited_target": 0.92, "emulator": 0.1},
+            "the receiver's core",
+        ),
+        ({"core_target": 1.0, "used_target": 0.7, "waited_target": 0.3, "emulator": 0.3}, "the receiver's core"),
         (  # a flood over a short queue: its core is busy with datagrams that find no room
             {"core_source": 1.0, "core_target": 0.96, "drop_link_source": 370_000.0, "out_source": 12_000.0},
             "loss: the link's queue",

@@ -34,6 +34,11 @@ def test_a_ratio_of_what_the_processor_limits_and_what_the_link_limits_is_not_co
         assert outcomes(claims, same)["share.tinc"].outcome == "held", "how fast it is is not known to matter"
 
 
+def test_what_the_emulator_limits_here_is_not_compared_with_what_the_link_limits_there(claims: ClaimsFile) -> None:
+    found = outcomes(claims, bound(Bottleneck("loss", "inside the VPN"), Bottleneck("emulator")))["share.tinc"]
+    assert found.outcome == "not testable" and "the emulator is" in found.reason
+
+
 def test_how_fast_the_processor_is_cancels_where_it_limits_both_sides(tmp_path: Path) -> None:
     claims = written(tmp_path, FILE.replace("Nebula = [880", "Nebula = [500"))
     bound_by = {("nebula", TCP_SETTING): CORE, **bound(CORE, LINK).bound_by}

@@ -191,7 +191,7 @@ def shown_verdicts(analysis: Analysis):
 
 
 def said(analysis: Analysis) -> str:
-    return " ".join(each for _, sentences in shown(analysis).otherwise for each in sentences)
+    return " ".join(each for _, sentences in shown(analysis).otherwise for _, each in sentences)
 
 
 def test_only_the_differences_of_this_run_are_said():

@@ -31,8 +31,13 @@ def render(analysis: Analysis) -> str:
         parts.append(escape(claim_tables.shared_figures(found.judged)) + "\n")
     parts += _table(_SETUPS, repetition.HEAD, repeats.rows)
     if repeats.otherwise:
-        items = [rf"\item {escape(f'{topic}: {each}')}" for topic, texts in repeats.otherwise for each in texts]
-        parts += ["What else this run does otherwise than the source:", r"\begin{itemize}", *items, r"\end{itemize}"]
+        items = [rf"\item {escape(f'{topic}: {each}')}" for topic, texts in repeats.otherwise for _, each in texts]
+        parts += [
+            "What else this run does otherwise than the source:",
+            r"\begin{enumerate}",
+            *items,
+            r"\end{enumerate}",
+        ]
     claims = [
         (line.outcome, line.says, line.compared, line.printed, line.found)
         for line in claim_tables.lines(found.claims, found.judged)
