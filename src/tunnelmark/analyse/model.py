@@ -262,11 +262,6 @@ class Bottleneck:
         return self.what in PROCESSOR or (self.what == "loss" and "link" not in self.place and self.place != BY_ITS_TCP)
 
     @property
-    def machine(self) -> bool:
-        """Whether the arm or the laboratory would carry more on a faster machine: `processor`, or the emulator."""
-        return self.processor or self.what == "emulator"
-
-    @property
     def text(self) -> str:
         """The bottleneck in a few words, such as `the receiver's core` or `loss: the link's queue`."""
         words = {"loss": "loss", "unknown": "unknown"}.get(self.what, f"the {self.what}")

@@ -14,6 +14,11 @@ LINK_SHARE = 0.9
 """An arm that reached this share of the source's bare link was limited by that link, not by its processor."""
 
 
+def _is_machine(bound: Bottleneck) -> bool:
+    """Return whether a faster machine would carry more: the processor or the emulator was the limit."""
+    return bound.processor or bound.what == "emulator"
+
+
 class RunValues:
     """The values that a run has for the cells of a source's tables.
 
@@ -76,7 +81,7 @@ class RunValues:
         both sides of the ratio, how fast it is cancels.
         """
         bounds = {cell: bound for cell in cells if self._times_work(cell) and (bound := self._bound(cell)) is not None}
-        slow = [cell for cell, bound in bounds.items() if bound.machine]
+        slow = [cell for cell, bound in bounds.items() if _is_machine(bound)]
         other = next((cell for cell in bounds if cell not in slow), None)
         excused = all(cell in conservative and self._lowered(cell) for cell in slow)
         if not sum(cells[cell] for cell in slow) or other is None or excused:
@@ -218,7 +223,7 @@ class RunValues:
     def _processor(self, cell: Cell) -> Bottleneck | None:
         """Return the bottleneck of the cell in this run if it is the processor or the emulator; else None."""
         bound = self._bound(cell)
-        return bound if bound is not None and bound.machine else None
+        return bound if bound is not None and _is_machine(bound) else None
 
     def _bound(self, cell: Cell) -> Bottleneck | None:
         """Return the bottleneck of the cell in this run; None if it is not known."""
