@@ -61,6 +61,7 @@ class DifferenceTable(TomlTable):
     workloads: list[NameField] = Field(default=[], description="a list of workloads, where it is about those alone")
     arms: list[str] = Field(default=[], description="a list of the source's arms, where it is about those alone")
     conditions: list[str] = Field(default=[], description="a list of names of a [condition], where it is about those")
+    quantities: list[str] = Field(default=[], description="a list of names of a [quantity], where it is about those")
     length: Literal["", "usual", "full"] = Field(
         default="", description="'usual' or 'full', where it is about that length"
     )

@@ -42,17 +42,17 @@ def conditions_of(claims: ClaimsFile, plan: PlanInfo) -> set[str]:
 def concerns(difference: SourceDifference, claims: ClaimsFile, cell: Cell) -> bool:
     """Return whether a difference that applies to a run concerns this figure of it."""
     workload = claims.quantities[cell.quantity].workload
-    return difference.concerns(workload, claims.arms.get(cell.arm, ""), cell.condition)
+    return difference.concerns(cell.quantity, workload, claims.arms.get(cell.arm, ""), cell.condition)
 
 
 def behind(claim: Claim, claims: ClaimsFile, found: tuple[SourceDifference, ...]) -> tuple[int, ...]:
     """Return which of the differences `found` concern a figure of the claim, by their numbers from 1 on.
 
-    Those that name neither arms nor conditions are left out: they concern all claims of a workload alike.
+    Those that name neither arms, conditions nor quantities are left out: they concern all claims of a workload alike.
     """
     cells = {cell for statement in claim.statements for cell in cells_of(statement)}
     return tuple(
         number
         for number, each in enumerate(found, start=1)
-        if (each.arms or each.conditions) and any(concerns(each, claims, cell) for cell in cells)
+        if (each.arms or each.conditions or each.quantities) and any(concerns(each, claims, cell) for cell in cells)
     )

@@ -49,7 +49,7 @@ def _decided(claims: ClaimsFile, study: Study | PlanInfo, cell: Cell) -> bool:
         and not each.one_machine
         and _name(study) in (each.studies or (_name(study),))
         and (not each.length or (each.length == "full") == study.full)
-        and each.concerns(workload, arm, cell.condition)
+        and each.concerns(cell.quantity, workload, arm, cell.condition)
         for each in claims.differences
     )
 

@@ -144,6 +144,7 @@ def _difference(table: DifferenceTable, names: ClaimNames, key: Location) -> Sou
     """Return the difference, with its arms called as in the study."""
     known = names.check("arm", table.arms, (*key, "arms"))
     names.check("condition", table.conditions, (*key, "conditions"))
+    names.check("quantity", table.quantities, (*key, "quantities"))
     return SourceDifference(
         topic=table.topic,
         says=table.says,
@@ -151,6 +152,7 @@ def _difference(table: DifferenceTable, names: ClaimNames, key: Location) -> Sou
         workloads=tuple(table.workloads),
         arms=tuple(names.arms[arm] for arm in table.arms) if known else (),
         conditions=tuple(table.conditions),
+        quantities=tuple(table.quantities),
         length=table.length,
         one_machine=table.one_machine,
         decides=table.decides,

@@ -35,6 +35,7 @@ class UdpOptions(Options):
     `flood`: the sender ignores `rate` and sends as fast as it can.
     `flood_limit`: the highest rate of a flood over the bare link. "100 %" limits the sender to the link's rate, as a
     network card of that rate would; what is sent into a VPN's interface is not held back by the card.
+    `burst`: how many datagrams the sender sends at once; the pauses between bursts keep the rate.
     `fit`: the payload of a datagram is the MSS of iperf3's control connection, and `length` is ignored. That MSS is
     1,178 bytes at an inner MTU of 1230, and 1,398 at 1450.
     """
@@ -43,6 +44,7 @@ class UdpOptions(Options):
     flood: bool = False
     flood_limit: OfLink | None = None
     length: Annotated[SizeText, Field(ge=16, le=65507)] = Size(1200)
+    burst: Annotated[int, Field(ge=1, le=1000)] = 1
     fit: bool = False
     duration: Annotated[WholeSeconds, OfPath("cuts")] = Duration(2)
     warmup: DurationText = Duration(0.2)
@@ -111,7 +113,7 @@ def _traffic(ends: Endpoints, options: UdpOptions) -> Traffic:
     return _iperf3.traffic(
         ends,
         (
-            *("--udp", "--bitrate", str(_bitrate(options, ends.bare))),
+            *("--udp", "--bitrate", str(_bitrate(options, ends.bare)) + (f"/{options.burst}" if options.burst > 1 else "")),
             *(() if options.fit else ("--length", str(int(options.length)))),
             # More than the host allows, and iperf3 refuses to start.
             *("--window", str(min(_BUFFER, ends.socket_buffer))),
