@@ -113,7 +113,7 @@ def _traffic(ends: Endpoints, options: UdpOptions) -> Traffic:
     return _iperf3.traffic(
         ends,
         (
-            *("--udp", "--bitrate", str(_bitrate(options, ends.bare)) + (f"/{options.burst}" if options.burst > 1 else "")),
+            *("--udp", "--bitrate", _pace(options, ends.bare)),
             *(() if options.fit else ("--length", str(int(options.length)))),
             # More than the host allows, and iperf3 refuses to start.
             *("--window", str(min(_BUFFER, ends.socket_buffer))),
@@ -121,6 +121,11 @@ def _traffic(ends: Endpoints, options: UdpOptions) -> Traffic:
         duration=options.duration,
         warmup=options.warmup,
     )
+
+
+def _pace(options: UdpOptions, bare: bool) -> str:
+    """Return iperf3's `--bitrate`: the rate, and how many datagrams are sent at once. `bare`: over the bare link."""
+    return str(_bitrate(options, bare)) + (f"/{options.burst}" if options.burst > 1 else "")
 
 
 def _bitrate(options: UdpOptions, bare: bool) -> int:
