@@ -22,7 +22,15 @@ from tunnelmark.cli import (
     retry_options,
     vm,
 )
-from tunnelmark.cli.ab_question import CHANGE, COUNTED_CHANGE, COUNTED_FLOOR, COUNTED_MOST, AbQuestion
+from tunnelmark.cli.ab_question import (
+    CHANGE,
+    COUNTED_CHANGE,
+    COUNTED_FLOOR,
+    COUNTED_MOST,
+    COUNTED_UDP_RATE,
+    COUNTED_WORKLOADS,
+    AbQuestion,
+)
 from tunnelmark.cli.measuring import study_of
 from tunnelmark.cli.report import show
 from tunnelmark.cli.run_options import RunOptions
@@ -79,7 +87,11 @@ _CODES = {"slower": SLOWER, "undecided": UNDECIDED}
 )
 @param_types.once("--topology", default="pair", type=param_types.TOPOLOGY, help="Nodes and links: a name or a file.")
 @click.option(
-    "--workload", "workloads", multiple=True, type=param_types.WORKLOAD, help="Kind of traffic; repeatable [tcp]."
+    "--workload",
+    "workloads",
+    multiple=True,
+    type=param_types.WORKLOAD,
+    help="Kind of traffic; repeatable [tcp; with --counted udp, paced at 20 Mbit/s].",
 )
 @click.option(
     "--change", metavar="PERCENT", help=f"The change to find or to exclude [{CHANGE}; with --counted {COUNTED_CHANGE}]."
@@ -176,7 +188,8 @@ def ab(
         labels=(chosen[0].label, chosen[1].label),
         profiles=links_of,
         topology=topology,
-        workloads=workloads or ("tcp",),
+        workloads=workloads or (COUNTED_WORKLOADS if counted else ("tcp",)),
+        udp_rate=COUNTED_UDP_RATE if counted else "",
         blocks=COUNTED_FLOOR if counted else FLOOR,
         seed=seed,
     )

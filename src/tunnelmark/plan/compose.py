@@ -99,13 +99,15 @@ def two_builds(
     profiles: Sequence[str],
     topology: str = "pair",
     workloads: Sequence[str] = ("tcp",),
+    udp_rate: str = "",
     blocks: int = 8,
     seed: int = 1,
 ) -> str:
     """Return the TOML text of a study of two builds of one VPN, the arms `old` and `new`.
 
     `old`, `new`: the paths of each build's programs, by name. `labels`: the titles of the old and the new build. The
-    old build is in the study twice, as an A/A pair: the difference between these two is noise.
+    old build is in the study twice, as an A/A pair: the difference between these two is noise. `udp_rate`: the rate of
+    the workload `udp`, such as "20 Mbit/s"; "" means the workload's own.
     UnknownName if a name does not exist, UsageError if `vpn` is the bare link, which has no builds.
     """
     _check("VPN", [vpn], catalogue.arms)
@@ -130,7 +132,11 @@ def two_builds(
             for name, label, programs in ((OLD, labels[0], old), (NEW, labels[1], new))
         ),
         _table("[[arm]]", name=OLD_AGAIN, same_as=OLD),
-        *(_table("[[workload]]", workload=workload) for workload in dict.fromkeys(workloads)),
+        *(
+            _table("[[workload]]", workload=workload)
+            + (f"options = {{ {_inline({'rate': udp_rate})} }}\n" if udp_rate and workload == "udp" else "")
+            for workload in dict.fromkeys(workloads)
+        ),
     ]
     return "\n".join(tables)
 
