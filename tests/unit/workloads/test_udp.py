@@ -39,6 +39,10 @@ class TestWhatItStarts:
         argv = WORKLOAD.traffic(replace(ends(), bare=bare), options(flood=True, **chosen)).client.argv
         assert argv[argv.index("--bitrate") + 1] == bitrate
 
+    def test_sends_bursts_if_asked_to(self):
+        argv = WORKLOAD.traffic(ends(), options(burst=8)).client.argv
+        assert argv[argv.index("--bitrate") + 1] == "100000000/8"
+
     def test_leaves_the_length_to_iperf3_where_datagrams_are_to_fit(self):
         assert "--length" not in WORKLOAD.traffic(ends(), options(fit=True)).client.argv
 
