@@ -10,6 +10,7 @@ from itertools import combinations_with_replacement
 from tunnelmark.errors import UnknownName, UsageError
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.files import Files
+from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Cascade
 from tunnelmark.plan.profiles import JOIN
 from tunnelmark.plan.routers import ALL_KINDS
@@ -20,6 +21,9 @@ TRAVERSAL = "traversal"
 
 YARDSTICK = "anchor-chacha20"
 """The anchor of a comparison. It encrypts, as almost every VPN does, so that its cost contains this common cost."""
+
+_SLOW, _HALF = 200_000_000, "50 %"
+"""Below that rate of a link, in bit/s, UDP is offered at that share of it; the workload's own rate is 100 Mbit/s."""
 
 _NO_MARKUP = str.maketrans("[]", "()")  # a terminal would take a path with these for markup
 
@@ -83,9 +87,24 @@ def comparison(
         *(_table("[[arm]]", name=arm, **of_vpns) for arm in [*yardstick, *arms]),
         # The noise of the bare link says little about that of a VPN, which the processor limits, not the link.
         *(_table("[[arm]]", name=f"{arm}-again", same_as=arm) for arm in [arm for arm in arms if arm not in own][:1]),
-        *(_table("[[workload]]", workload=workload) for workload in dict.fromkeys(workloads)),
+        *(_use(workload, _udp_rate(profiles, files)) for workload in dict.fromkeys(workloads)),
     ]
     return "\n".join(tables)
+
+
+def _udp_rate(profiles: Sequence[str], files: Files) -> str:
+    """Return the rate of UDP for links of which one cannot carry twice the workload's own, half of each; else "".
+
+    A flood over a slow link loses most of what is offered with every VPN, and says nothing of any.
+    """
+    carried = [load_profile(profile, files).carried for profile in profiles]
+    known = [rate for rate in carried if rate is not None]
+    return _HALF if len(known) == len(carried) and min(known) < _SLOW else ""
+
+
+def _use(workload: str, udp_rate: str) -> str:
+    options = f"options = {{ {_inline({'rate': udp_rate})} }}\n" if udp_rate and workload == "udp" else ""
+    return _table("[[workload]]", workload=workload) + options
 
 
 def two_builds(
@@ -132,11 +151,7 @@ def two_builds(
             for name, label, programs in ((OLD, labels[0], old), (NEW, labels[1], new))
         ),
         _table("[[arm]]", name=OLD_AGAIN, same_as=OLD),
-        *(
-            _table("[[workload]]", workload=workload)
-            + (f"options = {{ {_inline({'rate': udp_rate})} }}\n" if udp_rate and workload == "udp" else "")
-            for workload in dict.fromkeys(workloads)
-        ),
+        *(_use(workload, udp_rate) for workload in dict.fromkeys(workloads)),
     ]
     return "\n".join(tables)
 

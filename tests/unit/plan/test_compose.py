@@ -32,6 +32,22 @@ def test_each_profile_is_a_condition_and_stands_once():
     assert [profile.name for profile in study.profiles] == ["wifi-good+gigabit", "vdsl"]
 
 
+@pytest.mark.parametrize(
+    ("profiles", "rate"),
+    [
+        (["gigabit"], None),
+        (["unshaped"], None),
+        (["unshaped", "vdsl"], None),  # of which there is no share that both have
+        (["fast-ethernet"], "50 %"),
+        (["wifi-bad+fast-ethernet", "gigabit"], "50 %"),
+    ],
+)
+def test_slow_links_are_offered_half_of_what_they_carry(profiles: list[str], rate: str | None):
+    text = comparison(["tinc"], FILES, CATALOGUE, profiles=profiles, workloads=["tcp", "udp"])
+    (tcp, udp) = parse_study(text, "compare", FILES, CATALOGUE).workloads
+    assert (tcp.options, udp.options.get("rate")) == ({}, rate)
+
+
 def test_nodes_have_one_core_or_as_many_as_are_asked_for():
     usual, asked = comparison(["tinc"], FILES, CATALOGUE), comparison(["tinc"], FILES, CATALOGUE, cores=3)
     assert [parse_study(text, "compare", FILES, CATALOGUE).cores for text in (usual, asked)] == [1, 3]
