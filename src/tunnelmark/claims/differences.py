@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tunnelmark.claims.model import Cell, Claim, ClaimsFile
 from tunnelmark.claims.originals import TOPICS, SourceDifference
-from tunnelmark.claims.reach import cells_of
+from tunnelmark.plan.model import Study
 from tunnelmark.record.results import PlanInfo
 
 
-def that_apply(claims: ClaimsFile, plan: PlanInfo, *, one_machine: bool) -> tuple[SourceDifference, ...]:
-    """Return the source's differences that apply to a run, by topic, in the order in which a report numbers them.
+def that_apply(claims: ClaimsFile, plan: Study | PlanInfo, *, one_machine: bool) -> tuple[SourceDifference, ...]:
+    """Return the source's differences that apply to a run or to a planned one, by topic, as reports number them.
 
     `one_machine`: whether all nodes of the run shared a machine.
     """
@@ -17,9 +17,9 @@ def that_apply(claims: ClaimsFile, plan: PlanInfo, *, one_machine: bool) -> tupl
     return tuple(sorted(found, key=lambda each: TOPICS.index(each.topic)))
 
 
-def _applies(difference: SourceDifference, claims: ClaimsFile, plan: PlanInfo, *, one_machine: bool) -> bool:
+def _applies(difference: SourceDifference, claims: ClaimsFile, plan: Study | PlanInfo, *, one_machine: bool) -> bool:
     named = (
-        (difference.studies, {plan.study}),
+        (difference.studies, {name_of(plan)}),
         (difference.workloads, {use.name for use in plan.workloads}),
         (difference.arms, {arm.name for arm in plan.arms}),
         (difference.conditions, conditions_of(claims, plan)),
@@ -31,7 +31,7 @@ def _applies(difference: SourceDifference, claims: ClaimsFile, plan: PlanInfo, *
     )
 
 
-def conditions_of(claims: ClaimsFile, plan: PlanInfo) -> set[str]:
+def conditions_of(claims: ClaimsFile, plan: Study | PlanInfo) -> set[str]:
     """Return the names of the source's conditions that a run has."""
     profiles = {profile.name for profile in plan.profiles}
     topologies = {"", *(topology.name for topology in plan.topologies)}
@@ -39,10 +39,20 @@ def conditions_of(claims: ClaimsFile, plan: PlanInfo) -> set[str]:
     return {name for name, each in found if each.profile in profiles and each.topology in topologies}
 
 
+def name_of(plan: Study | PlanInfo) -> str:
+    """Return the name of the study, planned or recorded."""
+    return plan.study if isinstance(plan, PlanInfo) else plan.name
+
+
 def concerns(difference: SourceDifference, claims: ClaimsFile, cell: Cell) -> bool:
     """Return whether a difference that applies to a run concerns this figure of it."""
-    workload = claims.quantities[cell.quantity].workload
-    return difference.concerns(cell.quantity, workload, claims.arms.get(cell.arm, ""), cell.condition)
+    named = (
+        (difference.quantities, cell.quantity),
+        (difference.workloads, claims.quantities[cell.quantity].workload),
+        (difference.arms, claims.arms.get(cell.arm, "")),
+        (difference.conditions, cell.condition),
+    )
+    return all(not asked or own in asked for asked, own in named)
 
 
 def behind(claim: Claim, claims: ClaimsFile, found: tuple[SourceDifference, ...]) -> tuple[int, ...]:
@@ -50,7 +60,7 @@ def behind(claim: Claim, claims: ClaimsFile, found: tuple[SourceDifference, ...]
 
     Those that name neither arms, conditions nor quantities are left out: they concern all claims of a workload alike.
     """
-    cells = {cell for statement in claim.statements for cell in cells_of(statement)}
+    cells = {cell for statement in claim.statements for cell in statement.cells}
     return tuple(
         number
         for number, each in enumerate(found, start=1)

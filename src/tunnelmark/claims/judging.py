@@ -23,7 +23,6 @@ from statistics import fmean, variance
 from tunnelmark.analyse.intervals import LEVEL, MIN_BLOCKS, exact_share, t_quantile
 from tunnelmark.claims import against_matrix
 from tunnelmark.claims.model import Apart, Cell, CellValues, Claim, ClaimOutcome, Effect, Judged, Statement, Values
-from tunnelmark.claims.reach import cells_of
 from tunnelmark.claims.taus import kendall
 
 ALIKE = 0.10
@@ -53,7 +52,7 @@ def judge(claim: Claim, values: Values, level: float = LEVEL) -> Judged:
     despite = ""
     refuting = level / max(1, len(claim.statements))
     for statement in claim.statements:
-        cells = cells_of(statement)
+        cells = statement.cells
         powers = _powers(statement)
         if reason := values.obstacle(powers, _scale(statement), _conservative(statement)) or _absent(values, cells):
             return Judged(claim, "not testable", reason=reason)

@@ -124,6 +124,11 @@ class Statement:
     printed: float | None = None
     strict: bool = False
 
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The cells whose values the statement compares."""
+        return tuple(cell for cell, _ in self.terms)
+
 
 @dataclass(frozen=True, slots=True)
 class Apart:
@@ -135,6 +140,11 @@ class Apart:
     one: Cell
     other: Cell
     differ: bool
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The cells whose values the statement compares."""
+        return self.one, self.other
 
 
 @dataclass(frozen=True, slots=True)

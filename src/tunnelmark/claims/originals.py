@@ -42,9 +42,10 @@ class SourceDifference:
 
     `says`: the difference in a sentence or two. All other fields limit the runs to which the difference applies.
     `studies`, `workloads`, `arms` (the study's names), `conditions` (the source's names): the run has at least one of
-    these; () means any run. `quantities`: the source's quantities that it is about; () means all. `length`: "full" for runs with `--full`, "usual" for runs without it; "" means any run.
-    `one_machine`: if True, all nodes of the run share a machine. `decides`: why figures that the difference concerns
-    are not those that the source asked for, so that no claim about them can be tested; "" if they can be compared.
+    these; () means any run. `quantities`: the source's quantities that it is about; () means all. `length`: "full" for
+    runs with `--full`, "usual" for runs without it; "" means any run. `one_machine`: if True, all nodes of the run share
+    a machine. `decides`: why figures that the difference concerns are not those that the source asked for, so that no
+    claim about them can be tested; "" if they can be compared.
     """
 
     topic: Topic
@@ -57,13 +58,3 @@ class SourceDifference:
     length: Literal["", "usual", "full"] = ""
     one_machine: bool = False
     decides: str = ""
-
-    def concerns(self, quantity: str, workload: str, arm: str, condition: str) -> bool:
-        """Return whether it concerns a figure of this quantity, workload, arm (the study's name) and condition."""
-        named = (
-            (self.quantities, quantity),
-            (self.workloads, workload),
-            (self.arms, arm),
-            (self.conditions, condition),
-        )
-        return all(not asked or own in asked for asked, own in named)

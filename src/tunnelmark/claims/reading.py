@@ -26,7 +26,6 @@ from tunnelmark.claims.model import (
     Statement,
 )
 from tunnelmark.claims.originals import Publication, SourceDifference
-from tunnelmark.claims.reach import cells_of
 from tunnelmark.errors import UnknownName, nearest
 from tunnelmark.plan.files import PACKAGED, read_text
 from tunnelmark.plan.problems import Location, Problems, parse, unique
@@ -123,7 +122,7 @@ def _where_paths_are_other(claim: Claim, table: ClaimsTable, quantities: Mapping
 
     The bare link, with which the arm is compared, does not count. Sizes are the same on all paths.
     """
-    cells = {cell for each in claim.statements for cell in cells_of(each) if table.arms.get(cell.arm) != DIRECT}
+    cells = {cell for each in claim.statements for cell in each.cells if table.arms.get(cell.arm) != DIRECT}
     arms = {cell.arm for cell in cells}
     if len(arms) != 1 or all(quantities[cell.quantity].kind == "size" for cell in cells):
         return claim

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tunnelmark.claims.model import OUTCOMES, ClaimOutcome, ClaimsFile, Effect, Judged, Statement
-from tunnelmark.claims.reach import cells_of
 from tunnelmark.report import claim_figures, formatting
 
 SIGNS: dict[ClaimOutcome, str] = {"held": "✓", "did not hold": "✗", "undecided": "?", "not testable": "–"}
@@ -122,7 +121,7 @@ def conclusions(claims: ClaimsFile, judged: Sequence[Judged]) -> tuple[Conclusio
 def shared_figures(judged: Sequence[Judged]) -> str:
     """Say how many figures the tested claims share, because one odd figure decides several; "" if none was tested."""
     tested = [each for each in judged if each.outcome != "not testable" and each.claim.statements]
-    cells = {cell for each in tested for statement in each.claim.statements for cell in cells_of(statement)}
+    cells = {cell for each in tested for statement in each.claim.statements for cell in statement.cells}
     if not tested:
         return ""
     return (

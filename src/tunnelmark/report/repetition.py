@@ -13,7 +13,6 @@ from tunnelmark.claims.differences import conditions_of
 from tunnelmark.claims.measured import RunValues
 from tunnelmark.claims.model import OUTCOMES, Cell, ClaimOutcome
 from tunnelmark.claims.originals import NOT_STATED, TOPICS, Topic
-from tunnelmark.claims.reach import cells_of
 from tunnelmark.claims.verdicts import Verdicts
 from tunnelmark.record import arm_programs
 from tunnelmark.record.results import WorkloadInfo
@@ -226,7 +225,7 @@ def _measured(verdicts: Verdicts) -> set[str]:
     """Return the workloads that the judged claims are about, without those that only another study has."""
     quantities = verdicts.claims.quantities
     statements = [statement for each in verdicts.judged for statement in each.claim.statements]
-    used = {cell.quantity for statement in statements for cell in cells_of(statement)}
+    used = {cell.quantity for statement in statements for cell in statement.cells}
     return {quantities[name].workload for name in used if not quantities[name].study}
 
 

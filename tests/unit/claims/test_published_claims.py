@@ -12,7 +12,7 @@ from tunnelmark.claims import reading
 from tunnelmark.claims.judging import judge
 from tunnelmark.claims.model import OVER_BLOCKS, Apart, Cell, CellValues, Claim, ClaimsFile, Statement
 from tunnelmark.claims.printed import PrintedValues
-from tunnelmark.claims.reach import cells_of, within_reach
+from tunnelmark.claims.reach import within_reach
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import load_study
 from tunnelmark.plan.order import order
@@ -123,7 +123,7 @@ def test_the_long_lengths_can_tell_all_that_is_measured_and_the_usual_ones_most_
     measured = {
         claim.id
         for claim in file.claims
-        if not claim.untestable and all(_measured(file, cell) for each in claim.statements for cell in cells_of(each))
+        if not claim.untestable and all(_measured(file, cell) for each in claim.statements for cell in each.cells)
     }
     assert long == measured
     assert usual <= long
@@ -179,7 +179,7 @@ def _first_packets(file: ClaimsFile, claim: Claim) -> Iterator[tuple[Cell, float
     for each in claim.statements:
         if isinstance(each, Apart) or each.scale == "ratio":
             continue
-        for cell in cells_of(each):
+        for cell in each.cells:
             if file.quantities[cell.quantity].statistic == "first-packet":
                 yield cell, max(bound for bound in (each.low, each.high) if bound is not None)
 
@@ -187,7 +187,7 @@ def _first_packets(file: ClaimsFile, claim: Claim) -> Iterator[tuple[Cell, float
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
 def test_cpu_of_which_ratios_are_taken_says_nothing_where_cores_are_full(file: ClaimsFile) -> None:
     ratios = [each for claim in file.claims for each in claim.statements if _is_ratio(each)]
-    quantities = {file.quantities[cell.quantity] for each in ratios for cell in cells_of(each)}
+    quantities = {file.quantities[cell.quantity] for each in ratios for cell in each.cells}
     assert not [each.name for each in quantities if each.metric.startswith("cpu_") and not each.unless_full]
 
 
