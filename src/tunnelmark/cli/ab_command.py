@@ -91,7 +91,7 @@ _CODES = {"slower": SLOWER, "undecided": UNDECIDED}
     "workloads",
     multiple=True,
     type=param_types.WORKLOAD,
-    help="Kind of traffic; repeatable [tcp; with --counted udp, paced at 20 Mbit/s].",
+    help="Kind of traffic; repeatable [tcp; with --counted udp, paced at 8 Mbit/s].",
 )
 @click.option(
     "--change", metavar="PERCENT", help=f"The change to find or to exclude [{CHANGE}; with --counted {COUNTED_CHANGE}]."

@@ -19,11 +19,13 @@ COUNTED_FLOOR = 6
 COUNTED_MOST = 16
 """The most blocks by counted time if no option states them; few, because an emulated second takes several."""
 
-COUNTED_WORKLOADS, COUNTED_UDP_RATE = ("udp",), "20 Mbit/s"
-"""Traffic by counted time: an open loop, which no build can slow down or batch otherwise, so that blocks scatter little.
+COUNTED_WORKLOADS, COUNTED_UDP_RATE = ("udp",), "8 Mbit/s"
+"""Traffic by counted time: an open loop that sends one datagram at a time, so that no build can change how it batches.
 
-The log ratio of two equal builds of wireguard-go had a deviation of 0.4 to 0.5 % over it, and of 3 to 5 % over TCP
-(docs/ab.md). At 40 Mbit/s an emulated core had so much to do that daemons batched, and ratios scattered by 1.6 %."""
+iperf3 wakes once a millisecond to send what is due (`--pacing-timer`), at this rate one datagram of 1,200 bytes at most.
+Instructions for each byte of two equal builds of wireguard-go then had log ratios with a deviation of 0.3 to 0.5 %; at
+20 Mbit/s, where two or three are due, it was 1.4 to 2.4 %, and over TCP 3 to 5 % (docs/ab.md).
+"""
 
 COUNTED_METRICS = ("cpu_per_gb_source", "cpu_per_gb_target")
 """Metrics that decide by counted time next to the primary ones: instructions for each byte."""

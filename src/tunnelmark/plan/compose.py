@@ -126,7 +126,7 @@ def two_builds(
 
     `old`, `new`: the paths of each build's programs, by name. `labels`: the titles of the old and the new build. The
     old build is in the study twice, as an A/A pair: the difference between these two is noise. `udp_rate`: the rate of
-    the workload `udp`, such as "20 Mbit/s"; "" means the workload's own.
+    the workload `udp`, such as "8 Mbit/s"; "" means the workload's own.
     UnknownName if a name does not exist, UsageError if `vpn` is the bare link, which has no builds.
     """
     _check("VPN", [vpn], catalogue.arms)
