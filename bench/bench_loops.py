@@ -39,12 +39,7 @@ def _begin(place: keep_awake.LoopGroups, counts: int) -> float:
     while not all((folder / "cgroup.procs").read_text() for folder in place.folders):
         time.sleep(0.001)
     took = time.monotonic() - begun
-    place.hurry()
-    for process in processes:
-        os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
-    for folder in place.folders:
-        cgroup_cleanup.remove(str(folder))
+    keep_awake.end(place, processes)
     return took
 
 

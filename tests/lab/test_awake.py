@@ -65,12 +65,7 @@ def test_a_loop_is_in_its_groups_as_soon_as_it_is_begun():
         classes = {os.sched_getscheduler(process) for process in processes}
     finally:
         os.close(counts)
-        place.hurry()
-        for process in processes:
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
-        for folder in place.folders:
-            folder.rmdir()
+        keep_awake.end(place, processes)
     assert sorted(held) == sorted(processes * (len(held) // len(processes)))
     assert classes == {os.SCHED_IDLE}
 

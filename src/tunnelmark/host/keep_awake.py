@@ -153,9 +153,7 @@ def begin(place: LoopGroups, cores: set[int], fd: int) -> list[int]:
         for core in sorted(cores):
             begun.append(_begin(place, core, [program, "awake", str(core), str(fd)], fd))
     except OSError:
-        for process in begun:
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
+        end(place, begun)
         raise
     return begun
 
@@ -187,6 +185,16 @@ def _begin(place: LoopGroups, core: int, argv: list[str], fd: int) -> int:
     finally:
         os.close(opened)
     return process
+
+
+def end(place: LoopGroups, processes: Iterable[int]) -> None:
+    """End loops that this process has begun, and remove their groups. A lab server's end with it (`cgroup_cleanup`)."""
+    place.hurry()
+    for process in processes:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+    for folder in place.folders:
+        cgroup_cleanup.remove(str(folder))
 
 
 class KeepAwake(Protocol):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 
 from tunnelmark.host import keep_awake as loops
 from tunnelmark.host import pauses
-from tunnelmark.linux import cgroup_cleanup, cgroups
+from tunnelmark.linux import cgroups
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +60,4 @@ def _loops() -> Iterator[None]:
         yield
     finally:
         os.close(counts)
-        place.hurry()
-        for process in processes:
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
-        for folder in place.folders:
-            cgroup_cleanup.remove(str(folder))
+        loops.end(place, processes)
