@@ -26,7 +26,6 @@ from tunnelmark.cli.ab_question import (
     CHANGE,
     COUNTED_CHANGE,
     COUNTED_FLOOR,
-    COUNTED_MOST,
     COUNTED_UDP_RATE,
     COUNTED_WORKLOADS,
     AbQuestion,
@@ -103,7 +102,7 @@ _CODES = {"slower": SLOWER, "undecided": UNDECIDED}
     "--max-blocks",
     type=click.IntRange(min=1),
     metavar="N",
-    help=f"Number of blocks at most [{MOST}; with --counted {COUNTED_MOST}].",
+    help=f"Number of blocks at most [{MOST}].",
 )
 @click.option(
     "--time-budget", metavar="TIME", help="Add blocks only as long as they end within that time, such as 30m."

@@ -16,15 +16,12 @@ CHANGE, COUNTED_CHANGE = "3 %", "1 %"
 COUNTED_FLOOR = 6
 """Blocks before the first decision by counted time; with fewer, three intervals that hold together have no bounds."""
 
-COUNTED_MOST = 16
-"""The most blocks by counted time if no option states them; few, because an emulated second takes several."""
-
 COUNTED_WORKLOADS, COUNTED_UDP_RATE = ("udp",), "8 Mbit/s"
 """Traffic by counted time: an open loop that sends one datagram at a time, so that no build can change how it batches.
 
 iperf3 wakes once a millisecond to send what is due (`--pacing-timer`), at this rate one datagram of 1,200 bytes at most.
-Instructions for each byte of two equal builds of wireguard-go then had log ratios with a deviation of 0.3 to 0.5 %; at
-20 Mbit/s, where two or three are due, it was 1.4 to 2.4 %, and over TCP 3 to 5 % (docs/ab.md).
+Instructions for each byte of two equal builds of wireguard-go then had log ratios with a deviation of 0.3 to 1.1 %; at
+20 Mbit/s, where two or three are due, it was 0.4 to 2.4 %, and over TCP 3 to 5 % (docs/ab.md).
 """
 
 COUNTED_METRICS = ("cpu_per_gb_source", "cpu_per_gb_target")
@@ -57,8 +54,7 @@ class AbQuestion:
             raise UsageError(f"--change {text}: {error}", hint="such as 3%") from error
         if not 0.001 <= change <= 0.5:
             raise UsageError(f"--change {text} should be from 0.1 % to 50 %", hint="such as 3%")
-        usual = COUNTED_MOST if self.counted else MOST
-        most = max(usual, study.blocks) if self.most is None else self.most
+        most = max(MOST, study.blocks) if self.most is None else self.most
         if most < study.blocks:
             raise UsageError(
                 f"at most {most} blocks are less than the {study.blocks} before the first decision",

@@ -62,7 +62,7 @@ def test_by_default_three_per_cent_of_the_primary_metrics_are_asked_for():
 
 def test_by_counted_time_one_per_cent_and_instructions_decide_too():
     found = asked(counted=True)
-    assert (found.change, found.most, found.metrics) == (0.01, 16, ("goodput", *COUNTED_METRICS))
+    assert (found.change, found.most, found.metrics) == (0.01, 40, ("goodput", *COUNTED_METRICS))
     assert asked(None, "goodput", counted=True).metrics == ("goodput",)
 
 
