@@ -60,8 +60,8 @@ SILENT = ("no change", "undecided")
 """Neither slower nor faster."""
 
 CASES = (
-    Case("2022-2023", "wireguard-go", "wireguard-go-2022", "wireguard-go-2023", ("faster",)),
-    Case("2023-2022", "wireguard-go", "wireguard-go-2023", "wireguard-go-2022", ("slower",)),
+    Case("2022-2023", "wireguard-go", "wireguard-go-2022", "wireguard-go-2023", ("faster",), ("--workload", "tcp")),
+    Case("2023-2022", "wireguard-go", "wireguard-go-2023", "wireguard-go-2022", ("slower",), ("--workload", "tcp")),
     Case("2023-2023", "wireguard-go", "wireguard-go-2023", "wireguard-go-2023", SILENT),
     Case("same", "anchor-chacha20", "git:base", "git:same", SILENT),
     Case("copies", "anchor-chacha20", "git:base", "git:copies", ("slower",)),

@@ -90,7 +90,7 @@ _CODES = {"slower": SLOWER, "undecided": UNDECIDED}
     "workloads",
     multiple=True,
     type=param_types.WORKLOAD,
-    help="Kind of traffic; repeatable [tcp; with --counted udp, paced at 8 Mbit/s].",
+    help="Kind of traffic; repeatable [tcp; with --counted also udp, paced at 8 Mbit/s].",
 )
 @click.option(
     "--change", metavar="PERCENT", help=f"The change to find or to exclude [{CHANGE}; with --counted {COUNTED_CHANGE}]."
