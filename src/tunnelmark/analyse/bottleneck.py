@@ -42,6 +42,10 @@ MOSTLY = 0.85
 Nor is it if the node used the core or waited for it in a share of `CORE`. By its weight the lab leaves to other work
 only what the node does not use, and softirq work that interrupts the other work is billed to that work."""
 
+WAITED = 0.5
+"""The emulator was the limit of an end that waited for its core in at least this share of the time, if the links'
+programs ran for at least `MOSTLY` of that time."""
+
 FULL = 0.97
 """From this share of the link's rate on, counted in Ethernet frames as the shaper counts them, the link is full."""
 
@@ -242,7 +246,7 @@ def _taken(limits: Mapping[str, float], sender: str, receiver: str, core: Bottle
     """
     end, name = (sender, "sender") if core.what == "sender's core" else (receiver, "receiver")
     waited, emulator = limits.get(f"waited_{end}", 0.0), limits.get("emulator", 0.0)
-    if waited < BUSY or emulator < MOSTLY * waited:
+    if waited < WAITED or emulator < MOSTLY * waited:
         return None
     shares = f"in {100 * waited:.0f} % of the time, and the links' programs used {emulator:.2f} cores"
     return Bottleneck("emulator", why=f"the {name} waited for its core {shares}")

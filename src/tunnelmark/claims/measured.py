@@ -22,7 +22,8 @@ def _is_machine(bound: Bottleneck) -> bool:
 class RunValues:
     """The values that a run has for the cells of a source's tables.
 
-    A cell is one quantity of one arm under one condition, all by the source's names.
+    A cell is one quantity of one arm under one condition, all by the source's names. `differences`: what the run does
+    otherwise than the source (see `differences.that_apply`).
     """
 
     paired = True
@@ -37,7 +38,7 @@ class RunValues:
         for setting in analysis.settings():
             self._settings.setdefault((setting.profile, setting.workload), []).append(setting)
         one_machine = not analysis.results.environment.get("hosts")
-        self._differences = differences.that_apply(claims, analysis.results.plan, one_machine=one_machine)
+        self.differences = differences.that_apply(claims, analysis.results.plan, one_machine=one_machine)
         self._direct = next((name for name, arm in claims.arms.items() if arm == analysis.reference), None)
 
     def of(self, cell: Cell) -> CellValues | None:
@@ -152,7 +153,7 @@ class RunValues:
         plan = self._analysis.results.plan
         if quantity.full_only and not (plan.full and plan.study == self._claims.study):
             return f"how long the source's tests were decides it, and only {self._claims.study} with `--full` has them as long"
-        for each in self._differences:
+        for each in self.differences:
             if each.decides and differences.concerns(each, self._claims, cell):
                 return f"{named}: {each.decides}"
         if (arm := self._claims.arms.get(cell.arm, "")) not in {each.name for each in plan.arms}:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tunnelmark.analyse.intervals import level_of
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.claims import reading
-from tunnelmark.claims.differences import behind, that_apply
+from tunnelmark.claims.differences import behind
 from tunnelmark.claims.judging import judge
 from tunnelmark.claims.measured import RunValues
 from tunnelmark.claims.model import ClaimsFile, Judged
@@ -48,9 +48,9 @@ def on_claims(analysis: Analysis, claims: ClaimsFile) -> Verdicts:
     asked = claims.claims
     if plan.study in claims.also:
         asked = tuple(claim for claim in within_reach(claims, plan) if claim.statements)
-    found = that_apply(claims, plan, one_machine=not analysis.results.environment.get("hosts"))
     judged = (judge(claim, values, level) for claim in asked)
-    return Verdicts(claims, tuple(_with_differences(each, claims, found) for each in judged), found)
+    found = tuple(_with_differences(each, claims, values.differences) for each in judged)
+    return Verdicts(claims, found, values.differences)
 
 
 def _with_differences(judged: Judged, claims: ClaimsFile, found: tuple[SourceDifference, ...]) -> Judged:

@@ -70,6 +70,7 @@ def comparison(
     yardstick = [YARDSTICK] if anchor and not own and not placed and YARDSTICK in catalogue.arms else []
     same: dict[str, str | bool] = {"normalised": True} if normalised else {}
     of_vpns = same | placed
+    udp_rate = _udp_rate(profiles, files)
     tables = [
         _table(
             "[study]",
@@ -87,7 +88,7 @@ def comparison(
         *(_table("[[arm]]", name=arm, **of_vpns) for arm in [*yardstick, *arms]),
         # The noise of the bare link says little about that of a VPN, which the processor limits, not the link.
         *(_table("[[arm]]", name=f"{arm}-again", same_as=arm) for arm in [arm for arm in arms if arm not in own][:1]),
-        *(_use(workload, _udp_rate(profiles, files)) for workload in dict.fromkeys(workloads)),
+        *(_use(workload, udp_rate) for workload in dict.fromkeys(workloads)),
     ]
     return "\n".join(tables)
 
