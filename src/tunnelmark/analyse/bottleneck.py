@@ -96,7 +96,6 @@ _PLACES = {
     _QUEUE: ("link", True),
     "the link, as its profile says": ("lossy", True),
     "the receiver's network interface": ("card", False),
-    "the receive queue of the receiver's core": ("softnet", False),
     VPN_BUFFER: ("rcvbuf", False),
     "the workload's receive buffer": ("rcvbuf_app", False),
 }
@@ -207,7 +206,7 @@ def _kept(limits: Mapping[str, float], sender: str, receiver: str) -> bool:
 
     Behind a full link, the receiver's queues may still have no room for a datagram.
     """
-    places = ("card", "softnet", "rcvbuf", "rcvbuf_app")
+    places = ("card", "rcvbuf", "rcvbuf_app")
     lost = sum(limits.get(f"drop_{place}_{receiver}", 0.0) for place in places)
     return lost <= (1 - FULL) * limits.get(f"out_{sender}", 0.0)
 

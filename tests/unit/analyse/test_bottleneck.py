@@ -67,7 +67,6 @@ def said(**limits: float) -> str:
         ({"drop_card_target": 500.0}, "loss: the receiver's network interface"),
         ({"drop_link_source": 500.0}, "loss: the link's queue"),
         ({"drop_lossy_source": 500.0}, "loss: the link, as its profile says"),
-        ({"drop_softnet_target": 500.0}, "loss: the receive queue of the receiver's core"),
         ({"drop_rcvbuf_target": 500.0}, "loss: the VPN's receive buffer"),
         ({"drop_rcvbuf_app_target": 500.0}, "loss: the workload's receive buffer"),
         ({"got_target": 99_000.0}, "loss: inside the VPN"),

@@ -1,4 +1,4 @@
-"""Parses kernel counters of places where packets are lost or wait: interfaces, sockets, softnet queues, TCP. Pure."""
+"""Parses kernel counters of places where packets are lost or wait: interfaces, sockets, TCP. Pure."""
 
 from __future__ import annotations
 
@@ -44,15 +44,6 @@ def udp_drops(text: str) -> dict[str, int]:
     """Return how many datagrams each UDP socket has dropped, by the socket's inode, from /proc/net/udp or udp6."""
     rows = [line.split() for line in text.splitlines()[1:]]
     return {row[9]: int(row[12]) for row in rows if len(row) > 12}
-
-
-def softnet_drops(text: str) -> dict[int, int]:
-    """Return how many packets each core's full receive queue has dropped, by core, from /proc/net/softnet_stat.
-
-    Its columns are hexadecimal; the second counts drops, the thirteenth is the core (Linux 5.10, net-procfs.c).
-    """
-    rows = [line.split() for line in text.splitlines()]
-    return {int(row[12], 16) if len(row) > 12 else place: int(row[1], 16) for place, row in enumerate(rows)}
 
 
 def idle(text: str, tick: int) -> dict[int, tuple[float, float]]:

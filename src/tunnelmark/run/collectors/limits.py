@@ -17,8 +17,7 @@ that they are about:
     sent_size_, got_size_   their mean size in bytes, which tells where packets were merged on the way
     out_          packets that left on the underlay
     drop_tun_     packets that tunnel interfaces (the overlay's, and those below) dropped because their queue was full
-    drop_card_    packets that its underlay interfaces dropped
-    drop_softnet_ packets that the receive queues of its cores dropped
+    drop_card_    packets that its underlay interfaces dropped, among them those for which a core's receive queue had no room
     drop_rcvbuf_  datagrams that found the receive buffer of a socket of the VPN full
     drop_rcvbuf_app_   the same of the workload's sockets
     drop_sndbuf_  datagrams that found a send buffer full

@@ -65,12 +65,6 @@ def test_the_columns_of_interfaces_are_the_right_ones() -> None:
     assert _proc.devices(text) == {"eth0": _proc.Device(31808209, 8794, 5, 41808209, 9794, 3)}
 
 
-def test_softnet_counts_belong_to_the_core_that_the_line_names() -> None:
-    line = "00007c6d {:08x} 00000001 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 {:08x}\n"
-    assert _proc.softnet_drops(line.format(17, 0) + line.format(2, 3)) == {0: 17, 3: 2}
-    assert _proc.softnet_drops("00000001 00000004 00000000\n") == {0: 4}, "older kernels do not name it"
-
-
 def test_rest_and_steal_are_seconds_by_core() -> None:
     text = "cpu  1 2 3 4 5 6 7 8 0 0\ncpu0 100 0 50 2952 9 0 617 49 0 0\nintr 5\n"
     assert _proc.idle(text, 100) == {0: (pytest.approx(29.61), 0.49)}
