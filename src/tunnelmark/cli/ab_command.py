@@ -26,8 +26,6 @@ from tunnelmark.cli.ab_question import (
     CHANGE,
     COUNTED_CHANGE,
     COUNTED_FLOOR,
-    COUNTED_UDP_RATE,
-    COUNTED_WORKLOADS,
     AbQuestion,
 )
 from tunnelmark.cli.measuring import study_of
@@ -35,6 +33,7 @@ from tunnelmark.cli.report import show
 from tunnelmark.cli.run_options import RunOptions
 from tunnelmark.errors import StoreError, UsageError
 from tunnelmark.packages.own_builds import SourceTree, own_programs
+from tunnelmark.plan import composed_traffic
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.compose import two_builds
 from tunnelmark.plan.enough import FLOOR, MOST
@@ -90,7 +89,7 @@ _CODES = {"slower": SLOWER, "undecided": UNDECIDED}
     "workloads",
     multiple=True,
     type=param_types.WORKLOAD,
-    help="Kind of traffic; repeatable [tcp; with --counted also udp, paced at 8 Mbit/s].",
+    help="Kind of traffic; repeatable [tcp; with --counted udp, one datagram a millisecond and bursts of eight].",
 )
 @click.option(
     "--change", metavar="PERCENT", help=f"The change to find or to exclude [{CHANGE}; with --counted {COUNTED_CHANGE}]."
@@ -178,6 +177,11 @@ def ab(
         files, name = files.with_paths("profile", profile)
         links_of.append(name)
     files, topology = files.with_paths("topology", topology)
+    traffic = (
+        composed_traffic.counted(workloads)
+        if counted
+        else composed_traffic.usual(workloads or ("tcp",), links_of, files)
+    )
     text = two_builds(
         vpn,
         chosen[0].programs,
@@ -187,8 +191,7 @@ def ab(
         labels=(chosen[0].label, chosen[1].label),
         profiles=links_of,
         topology=topology,
-        workloads=workloads or (COUNTED_WORKLOADS if counted else ("tcp",)),
-        udp_rate=COUNTED_UDP_RATE if counted else "",
+        traffic=traffic,
         blocks=COUNTED_FLOOR if counted else FLOOR,
         seed=seed,
     )

@@ -16,15 +16,6 @@ CHANGE, COUNTED_CHANGE = "3 %", "1 %"
 COUNTED_FLOOR = 6
 """Blocks before the first decision by counted time; with fewer, three intervals that hold together have no bounds."""
 
-COUNTED_WORKLOADS, COUNTED_UDP_RATE = ("udp", "tcp"), "8 Mbit/s"
-"""Traffic by counted time: an open loop that sends one datagram at a time, so that no build can change how it batches;
-and TCP, over which batches show.
-
-iperf3 wakes once a millisecond to send what is due (`--pacing-timer`), at this rate one datagram of 1,200 bytes at most.
-Instructions for each byte of two equal builds of wireguard-go then had log ratios with a deviation of 0.3 to 0.6 %
-at the receiver and 0.5 to 1.6 % at the sender; at 20 Mbit/s, where two or three are due, 0.4 to 2.4 %, and over TCP 3 to 5 % (docs/ab.md).
-"""
-
 COUNTED_METRICS = ("cpu_per_gb_source", "cpu_per_gb_target")
 """Metrics that decide by counted time next to the primary ones: instructions for each byte."""
 

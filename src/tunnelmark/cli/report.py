@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -126,10 +126,13 @@ def show(folder: Path, console: Console, parts: Sequence[str] = (), *, failures:
 
     found = store.load(folder)
     analysis = analyse.judge(found)
-    store.export(found)
-    draw_flames.draw(found, console)
-    (folder / "report.md").write_text(markdown.render(analysis), encoding="utf-8")
-    (folder / "report.html").write_text(html.render(analysis), encoding="utf-8")
+
+    def write() -> None:
+        store.export(found)
+        draw_flames.draw(found, console)
+        _write_pages(folder, markdown.render(analysis), html.render(analysis))
+
+    written = _written(folder, write)
     if found.plan.enough is not None and found.plan.enough.change is not None:
         verdict = build_change.builds(analysis, found.plan.enough)
         console.print(Text(f"\n{build_answer.terminal(analysis, verdict)}\n"), soft_wrap=True)
@@ -140,7 +143,7 @@ def show(folder: Path, console: Console, parts: Sequence[str] = (), *, failures:
     if more := on_request.further(analysis, parts):
         place = shlex.quote(str(folder))
         console.print(f"more: tunnelmark report {place} --show {','.join(more)} (or all)", soft_wrap=True)
-    console.print(f"report: {folder / 'report.html'}", soft_wrap=True)
+    console.print(written, soft_wrap=True)
     return 1 if failed else 0
 
 
@@ -161,8 +164,28 @@ def show_merged(folder: Path, console: Console, *, as_json: bool = False) -> int
         click.echo(meta_tables.render_json(found).rstrip())
         return 0
     repeats = machine_repetition.of_runs(analyses)
-    (folder / "report.md").write_text(pages.markdown(found, repeats), encoding="utf-8")
-    (folder / "report.html").write_text(pages.html(found, repeats), encoding="utf-8")
+    written = _written(folder, lambda: _write_pages(folder, pages.markdown(found, repeats), pages.html(found, repeats)))
     console.print(pages.terminal(found, repeats))
-    console.print(f"report: {folder / 'report.html'}", soft_wrap=True)
+    console.print(written, soft_wrap=True)
     return 1 if found.same.standing == "differs" or any(each.failed_gates for each in found.sessions) else 0
+
+
+def _write_pages(folder: Path, markdown: str, html: str) -> None:
+    for name, text in (("report.md", markdown), ("report.html", html)):
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _written(folder: Path, write: Callable[[], None]) -> str:
+    """Write a report's files into a results folder; return where the report is, or why it was not written.
+
+    Users who may only read the results of another user still see their tables.
+    """
+    try:
+        write()
+    except PermissionError:
+        owner, place = folder.owner(), shlex.quote(str(folder))
+        return (
+            f"[yellow]warning:[/] no report was written: the results belong to {owner}\n"
+            f'hint: [bold]sudo chown -R "$(id -un)" {place}[/] makes them yours'
+        )
+    return f"report: {folder / 'report.html'}"

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations_with_replacement
 
 from tunnelmark.errors import UnknownName, UsageError
+from tunnelmark.plan import composed_traffic
 from tunnelmark.plan.catalogue import Catalogue
+from tunnelmark.plan.composed_traffic import Traffic
 from tunnelmark.plan.files import Files
-from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Cascade
 from tunnelmark.plan.profiles import JOIN
 from tunnelmark.plan.routers import ALL_KINDS
@@ -21,9 +22,6 @@ TRAVERSAL = "traversal"
 
 YARDSTICK = "anchor-chacha20"
 """The anchor of a comparison. It encrypts, as almost every VPN does, so that its cost contains this common cost."""
-
-_SLOW, _HALF = 200_000_000, "50 %"
-"""Below that rate of a link, in bit/s, UDP is offered at that share of it; the workload's own rate is 100 Mbit/s."""
 
 _NO_MARKUP = str.maketrans("[]", "()")  # a terminal would take a path with these for markup
 
@@ -70,7 +68,6 @@ def comparison(
     yardstick = [YARDSTICK] if anchor and not own and not placed and YARDSTICK in catalogue.arms else []
     same: dict[str, str | bool] = {"normalised": True} if normalised else {}
     of_vpns = same | placed
-    udp_rate = _udp_rate(profiles, files)
     tables = [
         _table(
             "[study]",
@@ -88,24 +85,9 @@ def comparison(
         *(_table("[[arm]]", name=arm, **of_vpns) for arm in [*yardstick, *arms]),
         # The noise of the bare link says little about that of a VPN, which the processor limits, not the link.
         *(_table("[[arm]]", name=f"{arm}-again", same_as=arm) for arm in [arm for arm in arms if arm not in own][:1]),
-        *(_use(workload, udp_rate) for workload in dict.fromkeys(workloads)),
+        *(_traffic(each) for each in composed_traffic.usual(workloads, profiles, files)),
     ]
     return "\n".join(tables)
-
-
-def _udp_rate(profiles: Sequence[str], files: Files) -> str:
-    """Return the rate of UDP for links of which one cannot carry twice the workload's own, half of each; else "".
-
-    A flood over a slow link loses most of what is offered with every VPN, and says nothing of any.
-    """
-    carried = [load_profile(profile, files).carried for profile in profiles]
-    known = [rate for rate in carried if rate is not None]
-    return _HALF if len(known) == len(carried) and min(known) < _SLOW else ""
-
-
-def _use(workload: str, udp_rate: str) -> str:
-    options = f"options = {{ {_inline({'rate': udp_rate})} }}\n" if udp_rate and workload == "udp" else ""
-    return _table("[[workload]]", workload=workload) + options
 
 
 def two_builds(
@@ -118,22 +100,20 @@ def two_builds(
     labels: tuple[str, str],
     profiles: Sequence[str],
     topology: str = "pair",
-    workloads: Sequence[str] = ("tcp",),
-    udp_rate: str = "",
+    traffic: Sequence[Traffic] = (Traffic("tcp"),),
     blocks: int = 8,
     seed: int = 1,
 ) -> str:
     """Return the TOML text of a study of two builds of one VPN, the arms `old` and `new`.
 
     `old`, `new`: the paths of each build's programs, by name. `labels`: the titles of the old and the new build. The
-    old build is in the study twice, as an A/A pair: the difference between these two is noise. `udp_rate`: the rate of
-    the workload `udp`, such as "8 Mbit/s"; "" means the workload's own.
+    old build is in the study twice, as an A/A pair: the difference between these two is noise.
     UnknownName if a name does not exist, UsageError if `vpn` is the bare link, which has no builds.
     """
     _check("VPN", [vpn], catalogue.arms)
     if vpn == DIRECT:
         raise UsageError("the bare link has no builds", hint="name a VPN, see `tunnelmark list vpns`")
-    _check("workload", workloads, catalogue.workloads)
+    _check("workload", [each.workload for each in traffic], catalogue.workloads)
     _find(files, profiles, topology)
     tables = [
         _table(
@@ -152,7 +132,7 @@ def two_builds(
             for name, label, programs in ((OLD, labels[0], old), (NEW, labels[1], new))
         ),
         _table("[[arm]]", name=OLD_AGAIN, same_as=OLD),
-        *(_use(workload, udp_rate) for workload in dict.fromkeys(workloads)),
+        *(_traffic(each) for each in traffic),
     ]
     return "\n".join(tables)
 
@@ -226,8 +206,14 @@ def _find(files: Files, profiles: Sequence[str], topology: str) -> None:
     files.find("topology", topology.split(JOIN, maxsplit=1)[0])
 
 
-def _inline(values: Mapping[str, str]) -> str:
+def _inline(values: Mapping[str, str | int]) -> str:
     return ", ".join(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in values.items())
+
+
+def _traffic(each: Traffic) -> str:
+    name = {"name": each.name} if each.name else {}
+    options = f"options = {{ {_inline(each.options)} }}\n" if each.options else ""
+    return _table("[[workload]]", **name, workload=each.workload) + options
 
 
 def _table(header: str, **values: str | int | bool | list[str]) -> str:

@@ -55,9 +55,11 @@ class UdpOptions(Options):
         return self
 
     @model_validator(mode="after")
-    def _limit_is_a_floods(self) -> UdpOptions:
+    def _a_flood_has_a_limit_and_no_bursts(self) -> UdpOptions:
         if self.flood_limit is not None and not self.flood:
             raise ValueError("flood_limit is of a flood only: set flood = true, or state a rate")
+        if self.burst > 1 and self.flood:
+            raise ValueError("burst is of a rate only: a flood has no pauses between datagrams")
         return self
 
 

@@ -18,6 +18,7 @@ from tunnelmark.cli.ab_command import _guests, answer, link_of, require
 from tunnelmark.cli.ab_question import COUNTED_METRICS, AbQuestion
 from tunnelmark.errors import MissingPart, UsageError
 from tunnelmark.plan.compose import two_builds
+from tunnelmark.plan.composed_traffic import Traffic
 from tunnelmark.plan.enough import Enough
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import parse_study
@@ -40,7 +41,7 @@ def study(*workloads: str, blocks: int = 8) -> Study:
         catalogue,
         labels=("old", "new"),
         profiles=("unshaped",),
-        workloads=workloads or ("tcp",),
+        traffic=[Traffic(name) for name in workloads or ("tcp",)],
         blocks=blocks,
     )
     return parse_study(text, "ab", files, catalogue)
@@ -107,7 +108,7 @@ def no_kvm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("no_kvm")
 @pytest.mark.parametrize(
     ("counted", "traffic"),
-    [([], "tcp"), (["--counted"], "udp"), (["--counted"], "tcp"), (["--counted", "--workload", "ping"], "ping")],
+    [([], "tcp"), (["--counted"], "udp"), (["--counted"], "udp-bursts"), (["--counted", "--workload", "ping"], "ping")],
 )
 def test_by_counted_time_the_traffic_is_an_open_loop(
     counted: list[str],

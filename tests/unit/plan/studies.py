@@ -24,6 +24,7 @@ class PingOptions(Strict):
 
 class UdpOptions(PingOptions):
     rate: str = "100 Mbit/s"
+    burst: int = 1
 
 
 VPNS = ("direct", "anchor", "wireguard-go", "tinc", "nebula", "yggdrasil")

@@ -8,6 +8,7 @@ import pytest
 
 from tunnelmark.errors import PlanError, UnknownName, UsageError
 from tunnelmark.plan.compose import two_builds
+from tunnelmark.plan.composed_traffic import Traffic, counted
 from tunnelmark.plan.load import parse_study
 from tunnelmark.plan.model import Arm, Study
 from unit.plan.studies import ARMS, CATALOGUE, FILES, STUDY, WORKLOADS
@@ -63,12 +64,18 @@ def test_two_builds_differ_in_their_programs_alone_and_the_old_one_is_there_twic
 
 def test_two_builds_are_measured_by_tcp_unless_something_else_is_asked_for():
     assert [use.name for use in composed().workloads] == ["tcp"]
-    assert [use.name for use in composed(workloads=("ping", "udp")).workloads] == ["ping", "udp"]
+    assert [use.name for use in composed(traffic=[Traffic("ping"), Traffic("udp")]).workloads] == ["ping", "udp"]
 
 
-def test_a_rate_of_udp_is_that_of_udp_alone():
-    uses = composed(workloads=("ping", "udp"), udp_rate="8 Mbit/s").workloads
-    assert [use.options.get("rate") for use in uses] == [None, "8 Mbit/s"]
+def test_by_counted_time_datagrams_come_one_by_one_and_in_bursts():
+    alone, bursts = composed(traffic=counted(())).workloads
+    assert (alone.name, bursts.name, bursts.workload) == ("udp", "udp-bursts", "udp")
+    assert bursts.options == {**alone.options, "burst": 8}
+
+
+def test_traffic_that_is_named_replaces_the_one_of_counted_time():
+    assert [use.name for use in composed(traffic=counted(("tcp",))).workloads] == ["tcp"]
+    assert [use.name for use in composed(traffic=counted(("tcp", "udp"))).workloads] == ["udp", "udp-bursts", "tcp"]
 
 
 def test_what_has_no_builds_or_does_not_exist_is_refused():

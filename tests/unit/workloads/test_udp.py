@@ -203,6 +203,8 @@ class TestOptions:
         assert shares(options(flood=True, flood_limit="100 %")) == {"flood_limit": 1}
         with pytest.raises(ValidationError, match="flood_limit is of a flood only"):
             options(flood_limit="100 %")
+        with pytest.raises(ValidationError, match="burst is of a rate only"):
+            options(flood=True, burst=8)
 
     @pytest.mark.parametrize("wrong", ["0 %", "120 %"])
     def test_cannot_offer_a_share_that_is_none(self, wrong):
