@@ -1,6 +1,7 @@
 """Lets only one command at a time measure on a machine; others can see which one, and how long it still takes.
 
-Two measurements at once would disturb each other. Other work disturbs one too: a lab of `lab up`, a build of VPNs, the
+Two measurements at once would disturb each other. Those by counted time would not: they share the lock with each
+other, and only keep out the rest. Other work disturbs one too: a lab of `lab up`, a build of VPNs, the
 contract suite. Such work calls `quiet`, which waits until the measurement has ended, or with `--no-wait` only warns.
 """
 
@@ -80,24 +81,31 @@ class HeldLock:
 
 @contextmanager
 def alone(
-    console: Console, what: str, results: Path | None = None, seconds: float | None = None
+    console: Console,
+    what: str,
+    results: Path | None = None,
+    seconds: float | None = None,
+    *,
+    counted: bool = False,
 ) -> Iterator[HeldLock | None]:
     """Wait until no other command measures, then hold the lock during the `with` block, which takes about `seconds`.
 
-    `what` and `results` describe the measurement to other commands. A warning names other work of this project that
-    runs when the lock is taken. Without root no lock is taken, and the value is None.
+    `what` and `results` describe the measurement to other commands. `counted`: it counts instructions, so that it only
+    has to wait for measurements that it would disturb, and not for those that count, too. Otherwise a warning names
+    other work of this project that runs when the lock is taken. Without root no lock is taken, and the value is None.
     """
     if os.geteuid() != 0:  # the lab itself will say that it needs root
         yield None
         return
     LOCK.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     with os.fdopen(os.open(LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), "r+") as lock:
-        if not _taken(lock, _GLANCE):
-            _wait(console, lock)
+        how = fcntl.LOCK_SH if counted else fcntl.LOCK_EX
+        if not _taken(lock, how, _GLANCE):
+            _wait(console, lock, how)
         now = time.time()
         place = str(results.absolute()) if results is not None else ""
         held = HeldLock(lock, LockHolder(os.getpid(), what, place, now, now + seconds if seconds is not None else None))
-        for work in other_work.others():
+        for work in () if counted else other_work.others():
             _warn(
                 console, f"running at the same time: {work.words()}; it takes time of the cores, and may disturb trials"
             )
@@ -105,11 +113,12 @@ def alone(
             yield held
         finally:
             with contextlib.suppress(OSError):
-                lock.truncate(0)
+                if _holder().pid == os.getpid():
+                    lock.truncate(0)
 
 
 def measuring() -> LockHolder | None:
-    """Return the command that measures now; None if no command does."""
+    """Return the command that measures now; None if no command does, or only by counted time."""
     try:
         with LOCK.open() as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -138,21 +147,24 @@ def quiet(console: Console, what: str, *, wait: bool = True, otherwise: str = "-
         time.sleep(_LOOK_AGAIN)
 
 
-def _wait(console: Console, lock: IO[str]) -> None:
+def _wait(console: Console, lock: IO[str], how: int) -> None:
     holder = None
-    while not _taken(lock):
+    while not _taken(lock, how):
         if (now := _holder()).pid != (holder.pid if holder is not None else -1):
             holder = now
             _say(console, f"waiting for a run on this machine to end: {holder.words()}")
         time.sleep(_LOOK_AGAIN)
 
 
-def _taken(lock: IO[str], patience: float = 0.0) -> bool:
-    """Return whether the lock could be taken: it was free, or became free within `patience` seconds."""
+def _taken(lock: IO[str], how: int, patience: float = 0.0) -> bool:
+    """Return whether the lock could be taken: it was free, or became free within `patience` seconds.
+
+    `how`: `fcntl.LOCK_EX` for this process alone, or `fcntl.LOCK_SH`.
+    """
     deadline = time.monotonic() + patience
     while True:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, how | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 return False

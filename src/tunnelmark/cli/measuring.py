@@ -91,10 +91,13 @@ def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = 
             progress.opening(console, plan, context, folder)
             interrupts.goes_on(partial(_how_to_go_on, folder))
             seconds = progress.estimate(plan, context)
-            with real_hosts.alone(ways.on, console, f"the study {study.name}", folder, seconds) as held, view:
+            accelerator = vm.accelerator_of(folder) if ways.guests else None
+            counted = accelerator == "tcg"
+            name = f"the study {study.name}"
+            with real_hosts.alone(ways.on, console, name, folder, seconds, counted=counted) as held, view:
                 view.tells(held.left if held is not None else None)
                 if ways.guests:
-                    vm.study(study, folder, release, console, view, resuming=ways.resuming)
+                    vm.study(study, folder, release, console, view, resuming=ways.resuming, accelerator=accelerator)
                 else:
                     asyncio.run(
                         measure(

@@ -31,13 +31,21 @@ def labs(on: Inventory | None, *, node_cores: int = 1) -> SshLabs | LabClient:
 
 
 def alone(
-    on: Inventory | None, console: Console, what: str, results: Path | None = None, seconds: float | None = None
+    on: Inventory | None,
+    console: Console,
+    what: str,
+    results: Path | None = None,
+    seconds: float | None = None,
+    *,
+    counted: bool = False,
 ) -> AbstractContextManager[measurement_lock.HeldLock | None]:
     """Hold the measurement lock (see `measurement_lock.alone`); do nothing if the study runs on the hosts `on`.
 
     On each of those hosts, the process `lab.ssh.relay` holds the host's own lock.
     """
-    return nullcontext() if on is not None else measurement_lock.alone(console, what, results, seconds)
+    if on is not None:
+        return nullcontext()
+    return measurement_lock.alone(console, what, results, seconds, counted=counted)
 
 
 def of_results(folder: Path) -> Inventory | None:

@@ -105,6 +105,28 @@ def test_a_second_run_waits_and_says_for_whom(lock: Path) -> None:
     assert order == ["first", "second"]
 
 
+def test_what_counts_instructions_waits_for_nothing_that_counts_them_too() -> None:
+    (first, _), (second, said) = console(), console()
+    with alone(first, "the study one", counted=True), alone(second, "the study two", counted=True):
+        assert not said.getvalue()
+        assert measuring() is None, "work that would disturb a measurement does not disturb these"
+
+
+@pytest.mark.parametrize("counted", [True, False], ids=["then-wall-time", "then-counted-time"])
+def test_what_measures_by_wall_time_and_what_counts_keep_each_other_out(counted: bool) -> None:
+    (first, _), (second, said) = console(), console()
+
+    def wait() -> None:
+        with alone(second, "the study two", counted=not counted):
+            pass
+
+    with alone(first, "the study one", counted=counted):
+        thread = threading.Thread(target=wait)
+        thread.start()
+        until(said, "waiting for a run on this machine to end: the study one")
+    thread.join(PATIENCE)
+
+
 def test_what_disturbs_a_run_waits_for_its_end() -> None:
     (first, _), (other, said) = console(), console()
     order: list[str] = []
