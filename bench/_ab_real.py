@@ -66,7 +66,7 @@ CASES = (
     Case("same", "anchor-chacha20", "git:base", "git:same", SILENT),
     Case("copies", "anchor-chacha20", "git:base", "git:copies", ("slower",)),
     Case("sleep", "anchor-chacha20", "git:base", "git:sleep", ("slower",)),
-    Case("batch", "anchor-chacha20", "git:base", "git:batch", ("slower",), ("--workload", "tcp")),
+    Case("batch", "anchor-chacha20", "git:base", "git:batch", ("slower",)),
 )
 REPEATED = ("same", "2023-2023")
 """Cases of equal builds, of which `--times` says how many runs there are, each with a seed of its own."""
