@@ -206,14 +206,13 @@ def _find(files: Files, profiles: Sequence[str], topology: str) -> None:
     files.find("topology", topology.split(JOIN, maxsplit=1)[0])
 
 
-def _inline(values: Mapping[str, str | int]) -> str:
+def _inline(values: Mapping[str, str]) -> str:
     return ", ".join(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in values.items())
 
 
 def _traffic(each: Traffic) -> str:
-    name = {"name": each.name} if each.name else {}
     options = f"options = {{ {_inline(each.options)} }}\n" if each.options else ""
-    return _table("[[workload]]", **name, workload=each.workload) + options
+    return _table("[[workload]]", workload=each.workload) + options
 
 
 def _table(header: str, **values: str | int | bool | list[str]) -> str:

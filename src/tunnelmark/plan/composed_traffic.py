@@ -11,28 +11,24 @@ from tunnelmark.plan.load import load_profile
 _SLOW, _HALF = 200_000_000, "50 %"
 """Below that rate of a link, in bit/s, UDP is offered at that share of it; the workload's own rate is 100 Mbit/s."""
 
-_COUNTED_RATE, _BURST = "9600 kbit/s", 8
-"""UDP by counted time: one datagram of 1,200 bytes a millisecond, or as many in bursts of that many.
+_DATAGRAMS, _BLOCKS = {"rate": "9600 kbit/s"}, {"rate": "16384 kbit/s", "length": "16 KiB"}
+"""By counted time: one datagram of 1,200 bytes a millisecond, and a block of TCP each 8 ms, which leaves as one super-packet.
 
-iperf3 wakes once a millisecond to send what is due (`--pacing-timer`), so that at this rate it never wakes for nothing, and never sends a
-datagram more or less than the other build's.
+iperf3 wakes once a millisecond to send what is due (`--pacing-timer`): with a whole number of milliseconds from one to the next, it never
+sends one more or less for one build than for the other.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """A workload of a composed study, with options that differ from its own; `name`: "" means the workload's own."""
+    """A workload of a composed study, with options that differ from its own."""
 
     workload: str
-    options: Mapping[str, str | int] = field(default_factory=dict)
-    name: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
-COUNTED = (
-    Traffic("udp", {"rate": _COUNTED_RATE}),
-    Traffic("udp", {"rate": _COUNTED_RATE, "burst": _BURST}, "udp-bursts"),
-)
-"""Open loops, in which no build changes what is sent when: datagrams one by one, and bursts, over which batches show."""
+COUNTED = (Traffic("udp", _DATAGRAMS), Traffic("tcp", _BLOCKS))
+"""Open loops, in which no build changes what is sent when: packets one by one, and several at once, over which batches show."""
 
 
 def usual(workloads: Iterable[str], profiles: Sequence[str], files: Files) -> tuple[Traffic, ...]:
@@ -49,8 +45,5 @@ def usual(workloads: Iterable[str], profiles: Sequence[str], files: Files) -> tu
 
 def counted(workloads: Sequence[str]) -> tuple[Traffic, ...]:
     """Return the traffic of these workloads by counted time; without any, that of `COUNTED`."""
-    if not workloads:
-        return COUNTED
-    chosen = dict.fromkeys(workloads)
-    of_udp = COUNTED if "udp" in chosen else ()
-    return (*of_udp, *(Traffic(name) for name in chosen if name != "udp"))
+    own = {each.workload: each for each in COUNTED}
+    return tuple(own.get(name, Traffic(name)) for name in dict.fromkeys(workloads or own))

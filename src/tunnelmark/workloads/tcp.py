@@ -6,6 +6,7 @@ one side's view of each direction; separate pairs count every flow at its receiv
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import fmean
 from typing import Annotated, Literal, NamedTuple
 
@@ -15,9 +16,10 @@ from tunnelmark.errors import WorkloadFailed
 from tunnelmark.linux.congestion import CUBIC, FREE_PORTS
 from tunnelmark.model.metrics import DRIFT, DRIFTS, Metric, Sample
 from tunnelmark.model.options import Options
-from tunnelmark.plan.fields import DurationText, OfPath, WholeSeconds
-from tunnelmark.units import Duration
+from tunnelmark.plan.fields import DurationText, OfLink, OfPath, SizeText, WholeSeconds
+from tunnelmark.units import Duration, Size
 from tunnelmark.workloads import _iperf3
+from tunnelmark.workloads._rates import in_bits
 from tunnelmark.workloads.base import Endpoints, Reading, Traffic, Workload, check_warmup
 
 
@@ -29,6 +31,9 @@ class TcpOptions(Options):
     `ring` (every node to the next one and back, all at the same time).
     `streams`: the number of connections of each flow.
     `congestion_control`: the TCP congestion control of these connections; connections of a VPN itself keep CUBIC.
+    `rate`: how much each connection sends at most, in bit/s of payload or as a share of the link's rate. None: as much
+    as it can.
+    `length`: how many bytes iperf3 hands to the socket at once; with a rate it pauses between them.
     """
 
     duration: Annotated[WholeSeconds, OfPath("transfer")] = Duration(2)
@@ -36,6 +41,8 @@ class TcpOptions(Options):
     flows: Literal["forward", "back", "both", "ring"] = "forward"
     streams: Annotated[int, Field(ge=1, le=128)] = 1
     congestion_control: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")] = CUBIC
+    rate: OfLink | None = None
+    length: Annotated[SizeText, Field(ge=16, le=1048576)] = Size(128 * 1024)
 
     @model_validator(mode="after")
     def _warmup_leaves_a_window(self) -> TcpOptions:
@@ -110,7 +117,8 @@ class _Flow(NamedTuple):
     def segments(self) -> float:
         """Return how many segments were sent, each counted once, however often it was sent again; 0 if `mss` is 0.
 
-        Every segment counts as full, because iperf3 always has more data to send than the congestion window takes.
+        Every segment counts as full, because iperf3 always has more data to send than the congestion window takes; at a
+        fixed rate the last one of each `length` is not full.
         """
         return sum(span.bytes for step in self.sent for span in step) / self.mss if self.mss else 0.0
 
@@ -140,6 +148,10 @@ def _traffic(ends: Endpoints, options: TcpOptions) -> Traffic:
     words: tuple[str, ...] = ("--congestion", options.congestion_control)
     if options.streams > 1:
         words = ("--parallel", str(options.streams), *words)
+    if options.rate is not None:
+        words = ("--bitrate", str(in_bits(options.rate, "tcp")), *words)
+    if options.length != TcpOptions().length:
+        words = ("--length", str(int(options.length)), *words)
     address = {ends.source: ends.source_address, ends.target: ends.target_address} | dict(ends.nodes)
     pairs = [
         _iperf3.pair(source, target, str(address[target]), words, options.duration, port=first + n, suffix=_suffix(n))
@@ -235,12 +247,20 @@ _METRICS = (
 
 
 def _metrics(options: TcpOptions) -> tuple[Metric, ...]:
+    """Return the metrics. At a fixed rate, TCP is not expected to fill the link."""
     if options.flows not in ("both", "ring"):
-        return _METRICS
+        return _METRICS if options.rate is None else (replace(_METRICS[0], fills=0), *_METRICS[1:])
     total = Metric("goodput", "bit/s", "TCP goodput of all flows together", "higher", primary=True, fills=0)
     least = Metric("goodput_min", "bit/s", "TCP goodput of the slowest flow", "higher")
     most = Metric("goodput_max", "bit/s", "TCP goodput of the fastest flow", "higher")
     return (total, *_METRICS[1:], least, most)
+
+
+def _offered(options: TcpOptions) -> float | None:
+    """Return the payload of all connections in bit/s; None without a rate, or if the topology decides on the flows."""
+    if options.rate is None or options.flows == "ring":
+        return None
+    return float(in_bits(options.rate, "tcp") * options.streams * (2 if options.flows == "both" else 1))
 
 
 WORKLOAD = Workload(
@@ -253,4 +273,5 @@ WORKLOAD = Workload(
     packages=(_iperf3.PACKAGE,),
     options=TcpOptions,
     metrics_of=_metrics,
+    offered=_offered,
 )

@@ -13,12 +13,13 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
-from tunnelmark.errors import OutputUnreadable, TrialVoid, UsageError, WorkloadFailed
+from tunnelmark.errors import OutputUnreadable, TrialVoid, WorkloadFailed
 from tunnelmark.model.metrics import Metric, Sample
 from tunnelmark.model.options import Options
 from tunnelmark.plan.fields import DurationText, OfLink, OfPath, SizeText, WholeSeconds
-from tunnelmark.units import Duration, Rate, Share, Size
+from tunnelmark.units import Duration, Rate, Size
 from tunnelmark.workloads import _iperf3
+from tunnelmark.workloads._rates import in_bits
 from tunnelmark.workloads.base import Endpoints, Reading, Traffic, Workload, check_warmup
 
 _BUFFER = 4 * 1024 * 1024
@@ -133,18 +134,8 @@ def _pace(options: UdpOptions, bare: bool) -> str:
 def _bitrate(options: UdpOptions, bare: bool) -> int:
     """Return the rate for iperf3 in bit/s; 0 means as fast as it can. `bare`: over the bare link."""
     if not options.flood:
-        return _in_bits(options.rate)
-    return _in_bits(options.flood_limit) if bare and options.flood_limit is not None else 0
-
-
-def _in_bits(rate: Rate | Share) -> int:
-    """Return the rate in bit/s. Raises UsageError if it is still a share of a link's rate that is not known."""
-    if isinstance(rate, Share):
-        raise UsageError(
-            f"the rate of udp is a share of a link's rate ({rate}), and that rate is not known here",
-            hint="state a rate in bit/s, such as '100 Mbit/s'",
-        )
-    return int(rate)
+        return in_bits(options.rate, "udp")
+    return in_bits(options.flood_limit, "udp") if bare and options.flood_limit is not None else 0
 
 
 def _raise_if_never_open(outputs: dict[str, str]) -> None:
@@ -200,7 +191,7 @@ def _read(outputs: dict[str, str], options: UdpOptions) -> Reading:
     offered = sender.end.sum_sent.packets * length * 8 / options.duration
     starved, short = "", []
     if not options.flood:
-        asked = _in_bits(options.rate)
+        asked = in_bits(options.rate, "udp")
         short = [Sample("shortfall", 100 * max(0.0, 1 - offered / asked))]
         if offered < _OFFERED * asked:
             starved = f"the sender offered only {offered / 1e6:.0f} of {asked / 1e6:.0f} Mbit/s"
@@ -245,7 +236,7 @@ def _metrics(options: UdpOptions) -> tuple[Metric, ...]:
 
 
 def _offered(options: UdpOptions) -> float | None:
-    return None if options.flood else float(_in_bits(options.rate))
+    return None if options.flood else float(in_bits(options.rate, "udp"))
 
 
 WORKLOAD = Workload(

@@ -24,13 +24,17 @@ class PingOptions(Strict):
 
 class UdpOptions(PingOptions):
     rate: str = "100 Mbit/s"
-    burst: int = 1
+
+
+class TcpOptions(PingOptions):
+    rate: str | None = None
+    length: str = "128 KiB"
 
 
 VPNS = ("direct", "anchor", "wireguard-go", "tinc", "nebula", "yggdrasil")
 CATALOGUE = Catalogue(
     vpns=dict.fromkeys(VPNS, Strict) | {"openvpn": OpenvpnOptions},
-    workloads={"ping": PingOptions, "tcp": PingOptions, "udp": UdpOptions},
+    workloads={"ping": PingOptions, "tcp": TcpOptions, "udp": UdpOptions},
     variants={"anchor-chacha20": ("anchor", {})},
 )
 FILES = Files((PACKAGED,))

@@ -35,6 +35,19 @@ class TestWhatItStarts:
         chosen = options(congestion_control="bbr")
         assert WORKLOAD.traffic(ends(), chosen).client.argv[-2:] == ("--congestion", "bbr")
 
+    def test_sends_at_a_rate_in_blocks_of_a_length_if_asked_to(self):
+        chosen = options(rate="16384 kbit/s", length="16 KiB", streams=2)
+        words = " ".join(WORKLOAD.traffic(ends(), chosen).client.argv)
+        assert "--length 16384 --bitrate 16384000 --parallel 2" in words
+        assert WORKLOAD.offered(chosen) == 2 * 16384000
+        assert not WORKLOAD.metrics_with(chosen)[0].fills, "it is not asked to fill the link"
+
+    def test_else_offers_all_that_it_can(self):
+        assert not {"--length", "--bitrate"} & set(WORKLOAD.traffic(ends(), options()).client.argv)
+        assert WORKLOAD.offered(options()) is None
+        assert WORKLOAD.offered(options(rate="1 Mbit/s", flows="both")) == 2e6
+        assert WORKLOAD.offered(options(rate="1 Mbit/s", flows="ring")) is None, "the topology has as many as it has"
+
     def test_never_lets_iperf3_leave_out_the_warmup(self):
         assert not {"-O", "--omit"} & set(WORKLOAD.traffic(ends(), options()).client.argv)
 
