@@ -89,7 +89,7 @@ _CODES = {"slower": SLOWER, "undecided": UNDECIDED}
     "workloads",
     multiple=True,
     type=param_types.WORKLOAD,
-    help="Kind of traffic; repeatable [tcp; with --counted udp and tcp at fixed rates].",
+    help="Kind of traffic; repeatable [tcp; with --counted udp, one datagram a millisecond].",
 )
 @click.option(
     "--change", metavar="PERCENT", help=f"The change to find or to exclude [{CHANGE}; with --counted {COUNTED_CHANGE}]."

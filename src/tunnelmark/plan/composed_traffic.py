@@ -11,13 +11,6 @@ from tunnelmark.plan.load import load_profile
 _SLOW, _HALF = 200_000_000, "50 %"
 """Below that rate of a link, in bit/s, UDP is offered at that share of it; the workload's own rate is 100 Mbit/s."""
 
-_DATAGRAMS, _BLOCKS = {"rate": "9600 kbit/s"}, {"rate": "16384 kbit/s", "length": "16 KiB"}
-"""By counted time: one datagram of 1,200 bytes a millisecond, and a block of TCP each 8 ms, which leaves as one super-packet.
-
-iperf3 wakes once a millisecond to send what is due (`--pacing-timer`): with a whole number of milliseconds from one to the next, it never
-sends one more or less for one build than for the other.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
@@ -27,8 +20,12 @@ class Traffic:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-COUNTED = (Traffic("udp", _DATAGRAMS), Traffic("tcp", _BLOCKS))
-"""Open loops, in which no build changes what is sent when: packets one by one, and several at once, over which batches show."""
+COUNTED = (Traffic("udp", {"rate": "9600 kbit/s"}),)
+"""Traffic by counted time: one datagram of 1,200 bytes a millisecond, an open loop in which no build changes what is sent when.
+
+iperf3 wakes once a millisecond to send what is due (`--pacing-timer`), so at this rate it never wakes for nothing, and never sends one
+more or less for one build than for the other. Over TCP, how a build and the scheduler batch packets changes from trial to trial.
+"""
 
 
 def usual(workloads: Iterable[str], profiles: Sequence[str], files: Files) -> tuple[Traffic, ...]:

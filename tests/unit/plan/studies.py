@@ -26,15 +26,10 @@ class UdpOptions(PingOptions):
     rate: str = "100 Mbit/s"
 
 
-class TcpOptions(PingOptions):
-    rate: str | None = None
-    length: str = "128 KiB"
-
-
 VPNS = ("direct", "anchor", "wireguard-go", "tinc", "nebula", "yggdrasil")
 CATALOGUE = Catalogue(
     vpns=dict.fromkeys(VPNS, Strict) | {"openvpn": OpenvpnOptions},
-    workloads={"ping": PingOptions, "tcp": TcpOptions, "udp": UdpOptions},
+    workloads={"ping": PingOptions, "tcp": PingOptions, "udp": UdpOptions},
     variants={"anchor-chacha20": ("anchor", {})},
 )
 FILES = Files((PACKAGED,))

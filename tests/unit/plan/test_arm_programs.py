@@ -11,7 +11,7 @@ from tunnelmark.plan.compose import two_builds
 from tunnelmark.plan.composed_traffic import Traffic, counted
 from tunnelmark.plan.load import parse_study
 from tunnelmark.plan.model import Arm, Study
-from tunnelmark.units import Rate, Size
+from tunnelmark.units import Rate
 from unit.plan.studies import ARMS, CATALOGUE, FILES, STUDY, WORKLOADS
 
 KNOWN = replace(CATALOGUE, programs={"tinc": frozenset({"tincd", "tinc"})})
@@ -68,15 +68,14 @@ def test_two_builds_are_measured_by_tcp_unless_something_else_is_asked_for():
     assert [use.name for use in composed(traffic=[Traffic("ping"), Traffic("udp")]).workloads] == ["ping", "udp"]
 
 
-def test_by_counted_time_traffic_has_a_rate_whose_pauses_are_whole_milliseconds():
-    for use in composed(traffic=counted(())).workloads:
-        length = Size.parse(str(use.options.get("length", "1200 B")))
-        assert 1000 * 8 * length / Rate.parse(str(use.options["rate"])) in (1, 8), use.name
+def test_by_counted_time_a_datagram_is_sent_each_millisecond():
+    (use,) = composed(traffic=counted(())).workloads
+    assert (use.name, 1000 * 8 * 1200 / Rate.parse(str(use.options["rate"]))) == ("udp", 1)
 
 
-def test_of_counted_traffic_some_may_be_named_and_other_is_as_it_is_elsewhere():
-    uses = composed(traffic=counted(("ping", "tcp"))).workloads
-    assert [(use.name, "rate" in use.options) for use in uses] == [("ping", False), ("tcp", True)]
+def test_other_traffic_may_be_named_for_counted_time_and_is_as_it_is_elsewhere():
+    uses = composed(traffic=counted(("tcp", "udp"))).workloads
+    assert [(use.name, "rate" in use.options) for use in uses] == [("tcp", False), ("udp", True)]
 
 
 def test_what_has_no_builds_or_does_not_exist_is_refused():
