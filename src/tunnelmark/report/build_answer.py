@@ -26,6 +26,10 @@ COUNTED_BLIND = (
     "others. AES and AVX are not there, so ciphers run in their portable forms."
 )
 MACHINE_BLIND = "This run is one machine's: another processor, kernel or number of cores may answer otherwise."
+PACED_BLIND = (
+    "Packets came at a fixed rate, with time to spare between them: what the builds do with many at once shows under a full load, "
+    "as of the workload tcp."
+)
 WORKLOADS_BLIND = (
     "Only what these workloads do was seen ({names}): not other packet sizes, connecting, many peers, or hours."
 )
@@ -189,7 +193,10 @@ def blind(analysis: Analysis, verdict: BuildVerdict) -> list[str]:
         names = formatting.listed([_name(line) for line in verdict.lines if line.bound == bound])
         said.append(f"{names}: {bound} holds both builds back, and hides what they cost.")
     said += [f"{_name(line)}: {_verdict(line)}." for line in verdict.set_aside]
-    names = ", ".join(dict.fromkeys(use.name for use in analysis.results.plan.workloads))
+    plan = analysis.results.plan
+    if all(use.offers(profile.name) is not None for use in plan.workloads for profile in plan.profiles):
+        said.append(PACED_BLIND)
+    names = ", ".join(dict.fromkeys(use.name for use in plan.workloads))
     said.append(WORKLOADS_BLIND.format(names=names))
     own = programs(analysis.results)
     if own.get(OLD) and own.get(OLD) == own.get(NEW):

@@ -118,6 +118,15 @@ def test_counted_time_says_what_it_does_not_see_and_counts_instructions():
     assert "12,000\N{NO-BREAK SPACE}instructions" in text and "not judged" in text
 
 
+def test_at_a_fixed_rate_no_packets_wait_for_another():
+    analysis, verdict = answered()
+    assert build_answer.PACED_BLIND not in build_answer.terminal(analysis, verdict)
+    plan = analysis.results.plan
+    paced = tuple(replace(use, offered=1e6) for use in plan.workloads)
+    slow = replace(analysis, results=replace(analysis.results, plan=replace(plan, workloads=paced)))
+    assert build_answer.PACED_BLIND in build_answer.terminal(slow, verdict)
+
+
 def test_json_has_every_figure_and_no_infinity():
     plain = json.loads(build_answer.as_json(*answered(0.9)), parse_constant=pytest.fail)
     assert (plain["outcome"], plain["blocks"], plain["apart"]) == ("slower", 12, False)
