@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,11 @@ def show(source: str, json_: bool) -> None:
         return
     _head(claims)
     console = output.console()
-    console.print(f"{len(claims.claims)} claims, held against the source's own figures:\n")
+    if all(each.outcome == "not testable" for each in judged):
+        judged = [replace(each, reason="") for each in judged]
+        console.print(f"{len(claims.claims)} claims; the source prints no figures that one could be held against:\n")
+    else:
+        console.print(f"{len(claims.claims)} claims, held against the source's own figures:\n")
     _table(claims, judged, OUTCOMES)
     for each in judged:
         if each.claim.contradicted:

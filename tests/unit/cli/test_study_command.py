@@ -33,6 +33,13 @@ def test_a_source_is_shown_with_all_its_claims(capsys: pytest.CaptureFixture[str
         assert claim.says in printed
 
 
+def test_a_source_without_figures_has_nothing_to_hold_its_claims_against(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "show", "cascade"]) == 0
+    shown = capsys.readouterr().out
+    assert "60 claims; the source prints no figures that one could be held against" in shown
+    assert "no value of" not in shown
+
+
 def test_a_study_is_run_from_here_as_well(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study", "run", "vpncloud-ciphers", "--dry-run"]) == 0
     printed = capsys.readouterr().out
