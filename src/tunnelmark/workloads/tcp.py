@@ -31,8 +31,7 @@ class TcpOptions(Options):
     `ring` (every node to the next one and back, all at the same time).
     `streams`: the number of connections of each flow.
     `congestion_control`: the TCP congestion control of these connections; connections of a VPN itself keep CUBIC.
-    `rate`: how much each connection sends at most, in bit/s of payload or as a share of the link's rate. None: as much
-    as it can.
+    `rate`: how much each connection sends at most, in bit/s of payload or as a share of the link's rate. None: no limit.
     `length`: how many bytes iperf3 hands to the socket at once; with a rate it pauses between them.
     """
 
