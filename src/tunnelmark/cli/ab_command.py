@@ -33,7 +33,7 @@ from tunnelmark.cli.report import show
 from tunnelmark.cli.run_options import RunOptions
 from tunnelmark.errors import StoreError, UsageError
 from tunnelmark.packages.own_builds import SourceTree, own_programs
-from tunnelmark.plan import composed_traffic
+from tunnelmark.plan import composed_workloads
 from tunnelmark.plan.catalogue import Catalogue
 from tunnelmark.plan.compose import two_builds
 from tunnelmark.plan.enough import FLOOR, MOST
@@ -177,10 +177,10 @@ def ab(
         files, name = files.with_paths("profile", profile)
         links_of.append(name)
     files, topology = files.with_paths("topology", topology)
-    traffic = (
-        composed_traffic.counted(workloads)
+    composed = (
+        composed_workloads.counted(workloads)
         if counted
-        else composed_traffic.usual(workloads or ("tcp",), links_of, files)
+        else composed_workloads.usual(workloads or ("tcp",), links_of, files)
     )
     text = two_builds(
         vpn,
@@ -191,7 +191,7 @@ def ab(
         labels=(chosen[0].label, chosen[1].label),
         profiles=links_of,
         topology=topology,
-        traffic=traffic,
+        workloads=composed,
         blocks=COUNTED_FLOOR if counted else FLOOR,
         seed=seed,
     )

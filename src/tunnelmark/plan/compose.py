@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations_with_replacement
 
 from tunnelmark.errors import UnknownName, UsageError
-from tunnelmark.plan import composed_traffic
+from tunnelmark.plan import composed_workloads
 from tunnelmark.plan.catalogue import Catalogue
-from tunnelmark.plan.composed_traffic import Traffic
+from tunnelmark.plan.composed_workloads import ComposedWorkload
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.model import Cascade
 from tunnelmark.plan.profiles import JOIN
@@ -85,7 +85,7 @@ def comparison(
         *(_table("[[arm]]", name=arm, **of_vpns) for arm in [*yardstick, *arms]),
         # The noise of the bare link says little about that of a VPN, which the processor limits, not the link.
         *(_table("[[arm]]", name=f"{arm}-again", same_as=arm) for arm in [arm for arm in arms if arm not in own][:1]),
-        *(_traffic(each) for each in composed_traffic.usual(workloads, profiles, files)),
+        *(_workload(each) for each in composed_workloads.usual(workloads, profiles, files)),
     ]
     return "\n".join(tables)
 
@@ -100,7 +100,7 @@ def two_builds(
     labels: tuple[str, str],
     profiles: Sequence[str],
     topology: str = "pair",
-    traffic: Sequence[Traffic] = (Traffic("tcp"),),
+    workloads: Sequence[ComposedWorkload] = (ComposedWorkload("tcp"),),
     blocks: int = 8,
     seed: int = 1,
 ) -> str:
@@ -113,7 +113,7 @@ def two_builds(
     _check("VPN", [vpn], catalogue.arms)
     if vpn == DIRECT:
         raise UsageError("the bare link has no builds", hint="name a VPN, see `tunnelmark list vpns`")
-    _check("workload", [each.workload for each in traffic], catalogue.workloads)
+    _check("workload", [each.workload for each in workloads], catalogue.workloads)
     _find(files, profiles, topology)
     tables = [
         _table(
@@ -132,7 +132,7 @@ def two_builds(
             for name, label, programs in ((OLD, labels[0], old), (NEW, labels[1], new))
         ),
         _table("[[arm]]", name=OLD_AGAIN, same_as=OLD),
-        *(_traffic(each) for each in traffic),
+        *(_workload(each) for each in workloads),
     ]
     return "\n".join(tables)
 
@@ -210,7 +210,7 @@ def _inline(values: Mapping[str, str]) -> str:
     return ", ".join(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in values.items())
 
 
-def _traffic(each: Traffic) -> str:
+def _workload(each: ComposedWorkload) -> str:
     options = f"options = {{ {_inline(each.options)} }}\n" if each.options else ""
     return _table("[[workload]]", workload=each.workload) + options
 

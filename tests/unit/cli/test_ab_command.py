@@ -18,7 +18,7 @@ from tunnelmark.cli.ab_command import _guests, answer, link_of, require
 from tunnelmark.cli.ab_question import COUNTED_METRICS, AbQuestion
 from tunnelmark.errors import MissingPart, UsageError
 from tunnelmark.plan.compose import two_builds
-from tunnelmark.plan.composed_traffic import Traffic
+from tunnelmark.plan.composed_workloads import ComposedWorkload
 from tunnelmark.plan.enough import Enough
 from tunnelmark.plan.files import Files
 from tunnelmark.plan.load import parse_study
@@ -41,7 +41,7 @@ def study(*workloads: str, blocks: int = 8) -> Study:
         catalogue,
         labels=("old", "new"),
         profiles=("unshaped",),
-        traffic=[Traffic(name) for name in workloads or ("tcp",)],
+        workloads=[ComposedWorkload(name) for name in workloads or ("tcp",)],
         blocks=blocks,
     )
     return parse_study(text, "ab", files, catalogue)

@@ -8,7 +8,7 @@ import pytest
 
 from tunnelmark.errors import PlanError, UnknownName, UsageError
 from tunnelmark.plan.compose import two_builds
-from tunnelmark.plan.composed_traffic import Traffic, counted
+from tunnelmark.plan.composed_workloads import ComposedWorkload, counted
 from tunnelmark.plan.load import parse_study
 from tunnelmark.plan.model import Arm, Study
 from tunnelmark.units import Rate
@@ -65,16 +65,19 @@ def test_two_builds_differ_in_their_programs_alone_and_the_old_one_is_there_twic
 
 def test_two_builds_are_measured_by_tcp_unless_something_else_is_asked_for():
     assert [use.name for use in composed().workloads] == ["tcp"]
-    assert [use.name for use in composed(traffic=[Traffic("ping"), Traffic("udp")]).workloads] == ["ping", "udp"]
+    assert [use.name for use in composed(workloads=[ComposedWorkload("ping"), ComposedWorkload("udp")]).workloads] == [
+        "ping",
+        "udp",
+    ]
 
 
 def test_by_counted_time_a_datagram_is_sent_each_millisecond():
-    (use,) = composed(traffic=counted(())).workloads
+    (use,) = composed(workloads=counted(())).workloads
     assert (use.name, 1000 * 8 * 1200 / Rate.parse(str(use.options["rate"]))) == ("udp", 1)
 
 
 def test_other_traffic_may_be_named_for_counted_time_and_is_as_it_is_elsewhere():
-    uses = composed(traffic=counted(("tcp", "udp"))).workloads
+    uses = composed(workloads=counted(("tcp", "udp"))).workloads
     assert [(use.name, "rate" in use.options) for use in uses] == [("tcp", False), ("udp", True)]
 
 

@@ -11,24 +11,23 @@ from tunnelmark.plan.load import load_profile
 _SLOW, _HALF = 200_000_000, "50 %"
 """Below that rate of a link, in bit/s, UDP is offered at that share of it; the workload's own rate is 100 Mbit/s."""
 
-
-@dataclass(frozen=True, slots=True)
-class Traffic:
-    """A workload of a composed study, with options that differ from its own."""
-
-    workload: str
-    options: Mapping[str, str] = field(default_factory=dict)
-
-
-COUNTED = (Traffic("udp", {"rate": "9600 kbit/s"}),)
-"""Traffic by counted time: one datagram of 1,200 bytes a millisecond, an open loop in which no build changes what is sent when.
+_COUNTED = "9600 kbit/s"
+"""The rate of UDP by counted time: a datagram of 1,200 bytes a millisecond, an open loop in which no build changes what is sent when.
 
 iperf3 wakes once a millisecond to send what is due (`--pacing-timer`), so at this rate it never wakes for nothing, and never sends one
 more or less for one build than for the other. Over TCP, how a build and the scheduler batch packets changes from trial to trial.
 """
 
 
-def usual(workloads: Iterable[str], profiles: Sequence[str], files: Files) -> tuple[Traffic, ...]:
+@dataclass(frozen=True, slots=True)
+class ComposedWorkload:
+    """A workload of a composed study, with options that differ from its own."""
+
+    workload: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def usual(workloads: Iterable[str], profiles: Sequence[str], files: Files) -> tuple[ComposedWorkload, ...]:
     """Return the traffic of these workloads over these profiles.
 
     UDP is offered at half the link's rate if a link cannot carry twice the workload's own. A flood over a slow link
@@ -37,10 +36,12 @@ def usual(workloads: Iterable[str], profiles: Sequence[str], files: Files) -> tu
     carried = [load_profile(profile, files).carried for profile in profiles]
     known = [rate for rate in carried if rate is not None]
     udp = {"rate": _HALF} if len(known) == len(carried) and min(known) < _SLOW else {}
-    return tuple(Traffic(name, udp if name == "udp" else {}) for name in dict.fromkeys(workloads))
+    return tuple(ComposedWorkload(name, udp if name == "udp" else {}) for name in dict.fromkeys(workloads))
 
 
-def counted(workloads: Sequence[str]) -> tuple[Traffic, ...]:
-    """Return the traffic of these workloads by counted time; without any, that of `COUNTED`."""
-    own = {each.workload: each for each in COUNTED}
-    return tuple(own.get(name, Traffic(name)) for name in dict.fromkeys(workloads or own))
+def counted(workloads: Sequence[str]) -> tuple[ComposedWorkload, ...]:
+    """Return the traffic of these workloads by counted time; without any, that of `udp`."""
+    return tuple(
+        ComposedWorkload(name, {"rate": _COUNTED} if name == "udp" else {})
+        for name in dict.fromkeys(workloads or ["udp"])
+    )
