@@ -87,8 +87,9 @@ def _measure(study: Study, asked: Mapping[str, Any], folder: Path) -> None:
     plan, context, console = _parts(study)
     number = asked["number"]
     if asked["kernels"]:
-        os.environ[vm.NO_KVM] = "1"  # clocks that count instructions on every worker make them one machine
-        vm.study(study, folder, asked["kernels"][0], console, ProgressView(), resuming=False, only=number)
+        kernel = asked["kernels"][0]
+        # Clocks that count instructions on every worker make them one machine.
+        vm.study(study, folder, kernel, console, ProgressView(), resuming=False, accelerator="tcg", only=number)
         return
     privileges.require("the lab makes network namespaces")
     require(plan, context, console)

@@ -96,7 +96,7 @@ def study_of(study: Study, out: Path | None, ways: RunOptions, *, named: bool = 
             name = f"the study {study.name}"
             with real_hosts.alone(ways.on, console, name, folder, seconds, counted=counted) as held, view:
                 view.tells(held.left if held is not None else None)
-                if ways.guests:
+                if accelerator is not None:
                     vm.study(study, folder, release, console, view, resuming=ways.resuming, accelerator=accelerator)
                 else:
                     asyncio.run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -183,7 +184,9 @@ def _written(folder: Path, write: Callable[[], None]) -> str:
     try:
         write()
     except PermissionError:
-        owner, place = folder.owner(), shlex.quote(str(folder))
+        owner, place = str(folder.stat().st_uid), shlex.quote(str(folder))
+        with suppress(KeyError):  # a user that this system does not know
+            owner = folder.owner()
         return (
             f"[yellow]warning:[/] no report was written: the results belong to {owner}\n"
             f'hint: [bold]sudo chown -R "$(id -un)" {place}[/] makes them yours'

@@ -100,14 +100,14 @@ def study(
     view: ProgressView,
     *,
     resuming: bool,
+    accelerator: qemu.Accelerator,
     only: int | None = None,
-    accelerator: qemu.Accelerator | None = None,
 ) -> None:
     """Carry out a study, or only its block number `only`, in a guest with the kernel `release`. Results go to `folder`.
 
     `resuming`: whether to go on with the results in `folder`; otherwise the folder must be empty. The view gets each
     event of the guest at once, so it computes the time that remains by the clock of this machine, not of the guest.
-    `accelerator`: None means that of `accelerator_of`.
+    `accelerator`: see `accelerator_of`.
     """
     if not resuming:
         store.require_empty(folder)
@@ -130,7 +130,7 @@ def study(
     def files(place: Path) -> None:
         save_inputs(study, place / "inputs")
 
-    asyncio.run(_ask(request, folder, release, console, files, view, accelerator=accelerator))
+    asyncio.run(_ask(request, folder, release, accelerator, console, files, view))
 
 
 def check_link(
@@ -146,7 +146,8 @@ def check_link(
     def files(place: Path) -> None:
         write_inputs(inputs, place / "inputs")
 
-    answer = asyncio.run(_ask({"kind": "link-check", **request}, folder, release, console, files))
+    accelerator = accelerator_of(folder)
+    answer = asyncio.run(_ask({"kind": "link-check", **request}, folder, release, accelerator, console, files))
     return TypeAdapter(LinkCheck).validate_python(answer["check"]), answer["guest"]
 
 
@@ -154,17 +155,15 @@ async def _ask(
     request: Mapping[str, Any],
     folder: Path,
     release: str,
+    accelerator: qemu.Accelerator,
     console: Console,
     files: Callable[[Path], None] | None = None,
     view: ProgressView | None = None,
-    *,
-    accelerator: qemu.Accelerator | None = None,
 ) -> dict[str, Any]:
     """Boot a guest, have it carry out the request, and end it. Return its answer; raise the error that it reports."""
     folder = folder.resolve()
     logs = next(path for number in range(1, 1000) if not (path := _logs(folder, number)).exists())
     place = logs / _REQUEST
-    accelerator = accelerator or await _accelerator(folder)
     if release not in kernel.cached():
         console.print(
             f"  kernel     {release or 'the newest that apt knows'}; fetched if it is not in the cache (70 to 100 MB)",
@@ -214,11 +213,9 @@ async def _ask(
 
 def accelerator_of(folder: Path) -> qemu.Accelerator:
     """Return how a guest for these results runs: as they were begun, else by KVM if that works; `tcg` counts time."""
-    return asyncio.run(_accelerator(folder))
-
-
-async def _accelerator(folder: Path) -> qemu.Accelerator:
-    return _begun_with(folder) or ("tcg" if os.environ.get(NO_KVM) else await kvm.choose())
+    if (begun := _begun_with(folder)) is not None:
+        return begun
+    return "tcg" if os.environ.get(NO_KVM) else asyncio.run(kvm.choose())
 
 
 def _begun_with(folder: Path) -> qemu.Accelerator | None:

@@ -33,10 +33,16 @@ def usual(workloads: Iterable[str], profiles: Sequence[str], files: Files) -> tu
     UDP is offered at half the link's rate if a link cannot carry twice the workload's own. A flood over a slow link
     loses most of what is offered with every VPN, and says nothing of any.
     """
+    return tuple(
+        ComposedWorkload(name, {"rate": _HALF} if name == "udp" and _slow(profiles, files) else {})
+        for name in dict.fromkeys(workloads)
+    )
+
+
+def _slow(profiles: Sequence[str], files: Files) -> bool:
     carried = [load_profile(profile, files).carried for profile in profiles]
     known = [rate for rate in carried if rate is not None]
-    udp = {"rate": _HALF} if len(known) == len(carried) and min(known) < _SLOW else {}
-    return tuple(ComposedWorkload(name, udp if name == "udp" else {}) for name in dict.fromkeys(workloads))
+    return len(known) == len(carried) and min(known) < _SLOW
 
 
 def counted(workloads: Sequence[str]) -> tuple[ComposedWorkload, ...]:
