@@ -291,6 +291,9 @@ class Driver(Generic[OptionsT]):
     kernel: tuple[str, ...] = ()
     """Kernel features that the VPN needs, by their names in `host.kernel_features`."""
 
+    also_kernel: Callable[[OptionsT], tuple[str, ...]] | None = None
+    """Returns kernel features that the given options need in addition."""
+
     def start_of(self, nodes: int) -> float:
         """Return after how many seconds a mesh of `nodes` nodes usually answers."""
         return self.startup_time + self.startup_per_node * max(nodes - 3, 0)
@@ -309,6 +312,7 @@ class Driver(Generic[OptionsT]):
         """
         build, chosen = self.build(options), _chosen(options)
         named = chosen in self.builds
+        further = self.also_kernel(options) if self.also_kernel else ()  # type: ignore[arg-type] # of its own model
         return Requirement(
             f"{self.name} {chosen}" if named else self.name,
             build.programs,
@@ -317,7 +321,7 @@ class Driver(Generic[OptionsT]):
             build.version_pattern,
             recipe=build.recipe,
             strict=named,
-            kernel=self.kernel,
+            kernel=(*self.kernel, *further),
         )
 
 

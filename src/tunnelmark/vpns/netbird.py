@@ -57,9 +57,13 @@ if not os.path.exists(path):
 
 
 class NetBirdOptions(Options):
-    """`path`: `direct` where possible, as shipped, or only through NetBird's own relay (`relay`) or TURN (`turn`)."""
+    """`path`: `direct` where possible, as shipped, or only through NetBird's own relay (`relay`) or TURN (`turn`).
+
+    `wireguard`: the client's own WireGuard, in user space, or that of the node's kernel.
+    """
 
     path: Literal["direct", "relay", "turn"] = "direct"
+    wireguard: Literal["userspace", "kernel"] = "userspace"
 
 
 FORCED = {
@@ -68,6 +72,10 @@ FORCED = {
     "turn": {"NB_ICE_FORCE_RELAY_CONN": "true"},  # client/internal/peer/ice/env.go
 }
 """By `NetBirdOptions.path`: the environment variables that make a client use that path."""
+
+# By itself NetBird would load WireGuard's kernel module, on the whole machine (client/iface/device/kernel_module_linux.go).
+WIREGUARD = {"userspace": {"NB_WG_KERNEL_DISABLED": "true"}, "kernel": {}}
+"""By `NetBirdOptions.wireguard`: the environment variables that make a client use that one."""
 
 
 def _text(raw: bytes) -> str:
@@ -205,8 +213,7 @@ def deploy(mesh: Mesh, options: NetBirdOptions) -> Deployment:
     hub, relay = mesh.hub, mesh.relay
     issuer, secret, user = f"http://{hub.endpoint(KEYS)}", secrets.token_hex(16), _coturn.TurnUser.fresh()
     keys, token = _identity(issuer)
-    # NetBird would load WireGuard's kernel module, on the whole machine (client/iface/device/kernel_module_linux.go).
-    env = {"NB_WG_KERNEL_DISABLED": "true", **FORCED[options.path]}
+    env = {**WIREGUARD[options.wireguard], **FORCED[options.path]}
     flags = ("--config", hub.path("management.json"), "--port", str(MANAGEMENT), "--log-file", "console")
     management = ("netbird-management", "management", *flags, "--disable-anonymous-metrics")
     script = (
@@ -249,7 +256,10 @@ def deploy(mesh: Mesh, options: NetBirdOptions) -> Deployment:
             ),
             tuple(up(host) for host in mesh.hosts),
         ),
-        converged=tuple(_direct(mesh, host) for host in mesh.hosts) if options.path == "direct" else (),
+        converged=(
+            *(_direct(mesh, host) for host in mesh.hosts if options.path == "direct"),
+            *(_in_kernel(host) for host in mesh.hosts if options.wireguard == "kernel"),
+        ),
         relayed=options.path != "direct",
         recovery_time=TURN_RECOVERY if options.path == "turn" else 0.0,
     )
@@ -259,6 +269,11 @@ def _direct(mesh: Mesh, host: MeshNode) -> CommandSucceeds:
     """Return the condition that the node reports a direct path to every other node."""
     script = 'test "$(netbird-client status --detail | grep -c "Connection type: P2P")" -eq "$0"'
     return host.succeeds("sh", "-c", script, str(len(mesh.hosts) - 1))
+
+
+def _in_kernel(host: MeshNode) -> CommandSucceeds:
+    """Return the condition that the node's WireGuard is the kernel's: without it NetBird takes its own and says nothing."""
+    return host.succeeds("sh", "-c", 'netbird-client status --detail | grep -q "Interface type: Kernel"')
 
 
 DRIVER = Driver(
@@ -275,7 +290,13 @@ DRIVER = Driver(
     version_pattern=r"(\d+\.\d+\.\d+)",
     deploy=deploy,
     options=NetBirdOptions,
-    variants={"netbird-relay": {"path": "relay"}, "netbird-turn": {"path": "turn"}},
+    variants={
+        "netbird-relay": {"path": "relay"},
+        "netbird-turn": {"path": "turn"},
+        "netbird-kernel": {"wireguard": "kernel"},
+        "netbird-kernel-turn": {"wireguard": "kernel", "path": "turn"},
+    },
+    also_kernel=lambda options: ("wireguard",) if options.wireguard == "kernel" else (),
     startup_time=10.0,
     convergence_time=2.0,
 )

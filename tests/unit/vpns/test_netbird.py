@@ -11,7 +11,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from tunnelmark.model.steps import Command, Daemon
+from tunnelmark.model.steps import Command, CommandSucceeds, Daemon
+from tunnelmark.registry import parts
 from tunnelmark.vpns.base import Deployment
 from unit.vpns.test_drivers import deployed, mesh, steps
 
@@ -83,6 +84,16 @@ def test_a_relay_is_forced_in_its_own_arm_only_and_the_kernel_in_none(arm: str, 
         )
     assert deployment.relayed is bool(forced)
     assert bool(deployment.converged) is not bool(forced)
+
+
+@pytest.mark.parametrize(("arm", "relayed"), [("netbird-kernel", False), ("netbird-kernel-turn", True)])
+def test_the_kernels_wireguard_is_asked_for_required_and_checked(arm: str, relayed: bool) -> None:
+    assert parts()[arm].kernel == ("wireguard",)
+    deployment = deployed(arm, 3)
+    assert all("NB_WG_KERNEL_DISABLED" not in one.env for one in steps(deployment) if isinstance(one, Daemon))
+    asked = [" ".join(one.argv) for one in deployment.converged if isinstance(one, CommandSucceeds)]
+    assert sum("Interface type: Kernel" in line for line in asked) == 3, "it falls back to user space without a word"
+    assert deployment.relayed is relayed
 
 
 def test_over_turn_no_client_knows_a_relay_of_netbird() -> None:
