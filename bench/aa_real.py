@@ -1,6 +1,6 @@
 """Real A/A studies: how often direct is called different from itself, with fixed blocks and with the stopping rule.
 
-    .venv/bin/python bench/aa_real.py FOLDER [--times 20]
+    .venv/bin/python bench/aa_real.py FOLDER [--times 20] [--first-seed 1] [--way "fixed blocks"]
 
 Each study measures direct twice under two names, and the anchor, for whose ratio the stopping rule waits, on an unshaped link: the
 processor bounds it, so that the machine's noise is all in it. At most 5 % may find a difference; of 20, one. FOLDER gets the results; a
@@ -54,13 +54,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bench/aa_real.py")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--times", type=int, default=20)
+    parser.add_argument(
+        "--first-seed", type=int, default=1, help="seed of the first study; each further one has the next"
+    )
+    parser.add_argument("--way", choices=WAYS, action="append", help="the only ways to take; both if none is named")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     (asked.folder / "aa.toml").write_text(STUDY)
     good = True
-    for way, more in WAYS.items():
-        standings = []
-        for seed in range(1, asked.times + 1):
+    for way in asked.way or WAYS:
+        standings, more = [], WAYS[way]
+        for seed in range(asked.first_seed, asked.first_seed + asked.times):
             out = asked.folder / f"{way.replace(' ', '-')}.{seed}"
             if not (out / "report.html").exists() and not measured(asked.folder / "aa.toml", out, seed, more):
                 print(f"{way}, seed {seed}: not measured", flush=True)
