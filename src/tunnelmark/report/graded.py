@@ -78,6 +78,8 @@ def _alone(analysis: Analysis, cell: MetricCell) -> GoodAloneRow:
 
 
 def _said(cell: MetricCell, value: str, pair: Comparison | None, blocks: int) -> str:
+    if not blocks:
+        return f"{value}, in no block with such a trial of direct"
     effect = formatting.effect(cell.metric, pair) if pair is not None else ""
     return f"{value}{', ' if effect else ''}{effect} ({blocks} {'block' if blocks == 1 else 'blocks'})"
 
