@@ -4,7 +4,7 @@ import pytest
 
 from tunnelmark.lab.addressing import specs_of
 from tunnelmark.lab.link_spec import LinkSpec, Shaper
-from tunnelmark.lab.server.veth import CHECKSUMS, ENCAPSULATED, offloads
+from tunnelmark.lab.server.veth import CHECKSUMS, ENCAPSULATED, offloads, sender_queues
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Link, Topology
@@ -69,3 +69,13 @@ def test_with_cards_nodes_hand_over_super_packets_and_the_link_has_wire_packets(
     assert (link.card, link.super_packets, link.emulated) == (True, True, True)
     (link,) = specs_of(PAIR, load_profile("gigabit+no-offloads", FILES))
     assert (link.card, link.super_packets) == (False, False)
+
+
+@pytest.mark.parametrize(("kind", "lines"), [("netem-on-sender", 1), ("netem-on-sender-wire", 2)])
+def test_netem_on_the_sender_is_given_wire_packets_where_it_is_to_count_them(kind: str, lines: int):
+    """A host splits super-packets behind its queues, so only a token bucket in front of netem splits them for it."""
+    (link,) = specs_of(PAIR, load_profile(f"edge-delay-250+{kind}+gigabit", FILES))
+    found = sender_queues("eth0", link, link.netem["a"])
+    assert len(found) == lines
+    assert found[-1].endswith("netem limit 1000 delay 250000us")
+    assert ("peakrate" in found[0]) == (lines == 2)

@@ -42,7 +42,8 @@ def counters(middle: int, agents: Mapping[str, int], links: Sequence[LinkSpec]) 
             if node in agents:
                 with veth.inside(agents[node]) as route:
                     (index,) = route.link_lookup(ifname=interface_of(node, links, number))
-                    found[spec.ports(number)[node]]["netem_sent"] = _own(_drops(route).get(index, {}))
+                    # Of the token bucket in front of it, if there is one, the counter includes what netem dropped.
+                    found[spec.ports(number)[node]]["netem_sent"] = _drops(route).get(index, {}).get("netem", 0)
     return found
 
 

@@ -26,7 +26,7 @@ from ipaddress import IPv4Address
 from pyroute2 import Ethtool, IPRoute
 from pyroute2.netlink.rtnl.ifaddrmsg import IFA_F_NODAD
 
-from tunnelmark.lab.link_spec import LinkSpec, interface_of, six
+from tunnelmark.lab.link_spec import LinkSpec, Shaper, interface_of, six
 from tunnelmark.linux import syscalls
 
 OFFLOADS: Mapping[str, bool] = {
@@ -157,7 +157,7 @@ def _connect(route: IPRoute, host: LinkEnd, joint: _Joint) -> None:
         # Even with accept_dad=0 an address is tentative until a kernel worker has run, and a bind() to it is refused; not with "nodad".
         route.addr("add", index=index, address=str(six(IPv4Address(ip))), prefixlen=64, flags=IFA_F_NODAD)
     if spec.netem_on_sender and host.name in spec.netem:
-        _tc([" ".join(["qdisc add dev", joint.interface, "root netem", *spec.netem[host.name]])])
+        _tc(sender_queues(joint.interface, spec, spec.netem[host.name]))
     if spec.emulated or spec.netem:
         # A lost ARP request costs a second. No path of routers has that, and the link represents the whole path.
         for name, mac in spec.macs(joint.number).items():
@@ -180,6 +180,22 @@ def _queues(name: str, port: str, spec: LinkSpec) -> list[str]:
     if shaper is not None:
         lines.append(f"qdisc add dev {port} {place} {shaper.words}")
     return lines
+
+
+def sender_queues(interface: str, spec: LinkSpec, netem: Sequence[str]) -> list[str]:
+    """Return the tc commands that put netem on an end host's own interface; `netem`: its arguments.
+
+    A host splits super-packets behind its queues, whatever its interface can do, so netem counts one for what TCP, a VPN's
+    UDP_SEGMENT or a VXLAN has handed over at once. Where it is to count wire packets, a token bucket that holds nothing
+    up splits them in front of it.
+    """
+    if spec.super_packets:
+        return [" ".join(["qdisc add dev", interface, "root netem", *netem])]
+    splitter = Shaper(rate=100_000_000_000, queue=1, mtu=spec.mtu, splits=True)  # netem has the queue
+    return [
+        f"qdisc add dev {interface} root handle 1: {splitter.words}",
+        " ".join(["qdisc add dev", interface, "parent 1:1 netem", *netem]),
+    ]
 
 
 _INDEX = 10_000
