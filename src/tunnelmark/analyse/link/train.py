@@ -74,7 +74,11 @@ def judge(
     yield LinkLine(way, "rate", "bit/s", stated, rate, rate - room, rate + room, found, ok, note)
     for line in _queue(way, direction, flow, records, found * frame / wire):
         # What keeps a train from its rate keeps it from filling the queue, also where it is faster than it arrived.
-        excuse = (why or _fell_behind(profile, flow, reports)) if line.ok is False else None
+        excuse = (
+            (why or _held_by_netem(profile, direction, flow) or _fell_behind(profile, flow, reports))
+            if line.ok is False
+            else None
+        )
         yield replace(line, ok=None, note=f"not judged: {excuse}") if excuse else line
 
 
@@ -94,12 +98,21 @@ def _not_the_rate(
         return f"the sender reached {flow.train_rate / 1e6:.0f} Mbit/s"
     if _ran_empty(direction, records, (frame + 8 * direction.overhead) / rate, _AFTER * flow.train.batch):
         return "the queue ran empty, so the sender paused and the link had nothing to send"
-    if profile.model == "netem" and direction.delay:
-        limit = direction.limit or NETEM_LIMIT
-        most = limit * frame * (flow.train.batch if profile.unit == "gso" else 1) / float(direction.delay)
-        if most < FILLS * rate:
-            return f"netem's limit of {limit} delayed packets lets at most {most / 1e6:.0f} Mbit/s of these through"
-    return _fell_behind(profile, flow, reports)
+    return _held_by_netem(profile, direction, flow) or _fell_behind(profile, flow, reports)
+
+
+def _held_by_netem(profile: Profile, direction: Direction, flow: Flow) -> str | None:
+    """Return that fewer packets may wait for netem's delay than fill the link, if that is so; else None."""
+    assert flow.train is not None
+    assert direction.rate is not None
+    if profile.model != "netem" or not direction.delay:
+        return None
+    limit = direction.limit or NETEM_LIMIT
+    frame = 8 * (flow.train.size + HEADERS)
+    most = limit * frame * (flow.train.batch if profile.unit == "gso" else 1) / float(direction.delay)
+    if most >= FILLS * float(direction.rate):
+        return None
+    return f"netem's limit of {limit} delayed packets lets at most {most / 1e6:.0f} Mbit/s of these through"
 
 
 def _fell_behind(profile: Profile, flow: Flow, reports: Sequence[Mapping[str, Any]]) -> str | None:
