@@ -143,6 +143,22 @@ def test_a_train_that_netems_limit_held_back_says_nothing_of_the_rate():
     assert rate.ok is False
 
 
+def test_a_queue_that_netems_limit_keeps_from_filling_is_not_judged() -> None:
+    """As it was seen in a guest: 1,000 packets came at the link's rate, and were too few for its queue."""
+    way = Direction(rate=Rate(10**8), queue=Size(100_000), delay=Duration(0.25))
+    made = Profile("p", "T", "S", way, way, model="netem")
+    short = train(1e8, 50_000, 3e8)
+    short.records["received"][:] += 250_000_000
+    found = lines(judge_link(made, observation(short, short), "before"))
+    assert (found["rate"].ok, found["queue"].ok) == (True, None)
+    assert "limit of 1000" in found["queue"].note
+    wide = replace(way, limit=100_000)
+    assert (
+        lines(judge_link(replace(made, forward=wide, back=wide), observation(short, short), "before"))["queue"].ok
+        is False
+    )
+
+
 def test_a_train_of_which_nothing_arrived_is_outside_unless_nothing_was_sent():
     none = replace(train(1e8, 100_000, 3e8), records=np.array([], RECORDS))
     assert lines(judge_link(SHAPED, observation(none, none), "before"))["rate"].ok is False
