@@ -13,7 +13,7 @@ from tunnelmark.analyse.anchor_multiples import Headline, headlines
 from tunnelmark.analyse.bottleneck import apart_from_direct, bound_of
 from tunnelmark.analyse.model import JUDGED, Analysis, Interval, MetricCell, Ranking, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import arm_pairs, formatting, queries, titles, travels
+from tunnelmark.report import arm_pairs, formatting, overview, queries, titles, travels
 
 NAMED = 3
 """If more arms than this share the first rank, so many are named, by their estimates, and the last; if all of them equal
@@ -24,6 +24,12 @@ _DELAY = "rtt"
 
 _DELAYED = 2.0
 """If the delay under load is at least this many times direct's, the answer on the rate mentions it."""
+
+DECIDED_ONCE = (
+    "This link decides once for all that a sender hands over, up to 64 KiB. Direct, and VPNs that hand over many packets at once, "
+    "are hit less often, which may decide the order of these answers."
+)
+"""The warning of a condition whose link does not decide for each packet."""
 
 _ESTIMATES = 4
 """If arms may not be ranked, this many are named, and the others are counted."""
@@ -45,10 +51,14 @@ class MetricAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ConditionAnswers:
-    """A condition with its answers; the title is "" if the study has only one condition."""
+    """A condition with its answers; the title is "" if the study has only one condition.
+
+    `warning`: what else than the VPNs may decide the order of these answers; "" if nothing is known to.
+    """
 
     title: str
     answers: tuple[MetricAnswer, ...]
+    warning: str = ""
 
 
 def answers(analysis: Analysis) -> tuple[ConditionAnswers, ...]:
@@ -61,6 +71,7 @@ def answers(analysis: Analysis) -> tuple[ConditionAnswers, ...]:
         return ()
     multiples = {(one.arm, one.setting, one.metric.name): one for one in headlines(analysis) if one.first == "anchor"}
     rankings = {(one.setting, one.metric): one for one in analysis.rankings}
+    once = overview.decided_once(analysis)
     found = []
     for heading, settings in queries.groups(analysis):
         said = tuple(
@@ -71,7 +82,8 @@ def answers(analysis: Analysis) -> tuple[ConditionAnswers, ...]:
             for metric in queries.primary_metrics(analysis, setting)
         )
         if any(said):
-            found.append(ConditionAnswers(heading, tuple(one for one in said if one is not None)))
+            warning = DECIDED_ONCE if settings[0].profile in once else ""
+            found.append(ConditionAnswers(heading, tuple(one for one in said if one is not None), warning))
     return tuple(found)
 
 
@@ -114,22 +126,27 @@ def _answer(
         return MetricAnswer(title, "", f"{left_out}.") if left_out else None
     front = [place.arm for place in ranking.places if place.first == 1]
     cells = [analysis.cell(arm, setting, metric.name) for arm in front]
-    first, said = _standing(analysis, ranking, front)
-    said += _effects(analysis, cells, multiples) + _bound(analysis, cells)
+    ahead = _ahead_of_all(analysis, ranking, front)
+    first, said = _standing(analysis, ranking, front, ahead)
+    said += _effects(analysis, cells, multiples, ahead) + _bound(analysis, cells)
     doubtful = [f"{cell.arm} is {formatting.reliability(cell)}" for cell in cells if cell.unreliable]
     further = (
         *doubtful,
         *_delays(analysis, _by_estimate(cells)[:NAMED]),
         _next(analysis, ranking, front),
-        arm_pairs.lead(analysis, ranking, front),
+        _behind(analysis, ranking, front),
+        arm_pairs.lead(analysis, ranking, front, ahead),
         left_out,
     )
     rest = "".join(f" {formatting.capital(one)}." for one in further if one)
     return MetricAnswer(title, first, f"{said}.{rest}")
 
 
-def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> tuple[str, str]:
-    """Return the arms to be named first ("" for all of several), and how they compare, up to the colon before effects."""
+def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str], ahead: Sequence[str]) -> tuple[str, str]:
+    """Return the arms to be named first ("" for all of several), and how they compare, up to the colon before effects.
+
+    `ahead`: the arms in front that are ahead of every arm that is not.
+    """
     after = [place.arm for place in ranking.places if place.arm not in front]
     named = formatting.listed(front)
     if len(ranking.places) == 1:
@@ -151,9 +168,7 @@ def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> tup
             return "", f"{'both' if len(front) == 2 else f'all {len(front)}'} {tie}: "
         return "", f"{'neither' if len(front) == 2 else f'none of the {len(front)}'} is shown to be ahead: "
     beaten = f"the {len(after)} others" if len(after) > NAMED else formatting.listed(after)
-    # An arm in front loses to none, so it is ahead of each arm from which it differs.
-    apart = {frozenset((one.arm, one.against)) for one in pairs if one.differs}
-    ahead = [arm for arm in front if all(frozenset((arm, other)) in apart for other in after)]
+    apart = _apart(analysis, ranking)
     level = [arm for arm in front if not any(frozenset((arm, other)) in apart for other in after)]
     if ahead and level and not tie and len(ahead) + len(level) == len(front):
         unlike = f"{formatting.listed(level)}, which {_are(level)} not shown to differ from any other"
@@ -161,6 +176,21 @@ def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> tup
     every = "both" if len(front) == 2 else "each of them"
     by = every if len(ahead) == len(front) else formatting.listed(ahead)
     return named, f" {tie or 'are not shown to differ'}, and {beaten} {_are(after)} beaten{f' by {by}' if by else ''}: "
+
+
+def _apart(analysis: Analysis, ranking: Ranking) -> set[frozenset[str]]:
+    """Return the pairs of arms that a ranking's tests tell apart."""
+    pairs = [one for one in analysis.pairs if (one.setting, one.metric) == (ranking.setting, ranking.metric)]
+    return {frozenset((one.arm, one.against)) for one in pairs if one.differs}
+
+
+def _ahead_of_all(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> list[str]:
+    """Return the arms in front that are ahead of every arm that is not; [] if all are in front.
+
+    An arm in front loses to none, so it is ahead of each arm from which it differs.
+    """
+    after, apart = [place.arm for place in ranking.places if place.arm not in front], _apart(analysis, ranking)
+    return [arm for arm in front if after and all(frozenset((arm, other)) in apart for other in after)]
 
 
 def _are(arms: Sequence[str]) -> str:
@@ -201,15 +231,30 @@ def _next(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
     return f"next: {said}, not shown to differ" if len(ahead) > 1 else f"next: {said}"
 
 
+def _behind(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
+    """Give the effects of a few arms that several in front have beaten; "" for one in front, of which `_next` tells."""
+    after = [place.arm for place in ranking.places if place.arm not in front]
+    if len(front) == 1 or not 0 < len(after) <= NAMED:
+        return ""
+    cells = _by_estimate([analysis.cell(arm, ranking.setting, ranking.metric) for arm in after])
+    return f"beaten: {formatting.listed([f'{cell.arm} {_effect(cell)}' for cell in cells])}" if cells else ""
+
+
 def _either(names: Sequence[str]) -> str:
     """Join alternatives as a sentence does: `a, b or c`."""
     return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _effects(
-    analysis: Analysis, cells: Sequence[MetricCell], multiples: dict[tuple[str, Scenario, str], Headline]
+    analysis: Analysis,
+    cells: Sequence[MetricCell],
+    multiples: dict[tuple[str, Scenario, str], Headline],
+    ahead: Sequence[str],
 ) -> str:
-    """Say what the effects of the arms in front against direct are, with intervals, and whether they differ from it."""
+    """Say what the effects of the arms in front against direct are, with intervals, and whether they differ from it.
+
+    `ahead`: those in front that are shown to be ahead of the others, which are named before the rest of many.
+    """
     metric, direct = cells[0].metric, analysis.reference or "direct"
     base = analysis.cell(direct, cells[0].setting, metric.name).spread if analysis.reference else None
     its = f"'s {formatting.scale(metric.unit, [base.median]).value(base.median)}" if base else ""
@@ -224,7 +269,12 @@ def _effects(
     if len(cells) > NAMED:
         but = formatting.listed([cell.arm for cell in cells if cell.arm not in equal])
         most = f", all but {but} equal within {formatting.margin(metric)}" if 2 * len(equal) > len(cells) else ""
-        return f"{_first_and_last(cells)} {of}{most}"
+        leading = [cell for cell in cells if cell.arm in ahead]
+        if not leading or len(cells) - len(leading) < 2:
+            return f"{_first_and_last(cells)} {of}{most}"
+        rest = _first_and_last([cell for cell in cells if cell not in leading])
+        shown = formatting.listed([f"{cell.arm} {_effect(cell)}" for cell in _by_estimate(leading)])
+        return f"{shown}, and {rest} {of}{most}"
     words = {"equal": within, "better": f"better than {direct}"}
     each = []
     for cell in cells:

@@ -58,16 +58,18 @@ def tables(analysis: Analysis) -> tuple[PairTable, ...]:
     return tuple(found)
 
 
-def lead(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
-    """Say how the arm with the most favourable estimate compares with each arm that is not shown to be equal to it.
+def lead(analysis: Analysis, ranking: Ranking, front: Sequence[str], ahead: Sequence[str]) -> str:
+    """Say how the leading arm compares with each arm that is not shown to be equal to it.
 
-    The clause names at most four other arms, and counts those that follow. `front`: the arms that share the first rank.
-    "" if all ranked arms are in `front`, or if no comparison that would be named has a finite estimate.
+    It is the one with the most favourable estimate of those in `ahead`, or of all if that is empty. The clause names at
+    most four other arms, and counts those that follow. `front`: the arms that share the first rank. `ahead`: those of
+    them that are shown to be ahead of all others. "" if all ranked arms are in `front`, or if no comparison that would be named has a finite estimate.
     """
     arms = _in_order(analysis, ranking)
     if len(front) == len(arms):
         return ""
-    first, *others = arms
+    first = next((arm for arm in arms if arm in ahead), arms[0])
+    others = [arm for arm in arms if arm != first]
     metric = analysis.cell(first, ranking.setting, ranking.metric).metric
     pairs = queries.pairs(analysis, ranking.setting, metric)
     of = "" if metric.compare == "ratio" else "against "

@@ -140,10 +140,15 @@ def _floods(analysis: Analysis) -> list[str]:
     ]
 
 
+def decided_once(analysis: Analysis) -> list[str]:
+    """Return the names of the profiles whose links decided once for all that a sender hands over, and not by packet."""
+    carried = mapping(mapping(analysis.results.environment.get("lab")).get("shaper"))
+    return [profile.name for profile in analysis.results.plan.profiles if "unit gso" in str(carried.get(profile.name))]
+
+
 def _units(analysis: Analysis) -> list[str]:
     """Return a sentence on the links whose impairment is not that of single packets; [] if there are none."""
-    carried = mapping(mapping(analysis.results.environment.get("lab")).get("shaper"))
-    names = [profile.name for profile in analysis.results.plan.profiles if "unit gso" in str(carried.get(profile.name))]
+    names = decided_once(analysis)
     if not names:
         return []
     verb = "decides" if len(names) == 1 else "decide"

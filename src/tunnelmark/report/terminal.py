@@ -118,6 +118,7 @@ def _answers(analysis: Analysis, first: Collection[str], below: Collection[str])
     parts += [Text(text, style="yellow") for text in first]
     for condition in answers.answers(analysis):
         parts += [Text(condition.title, style="italic")] if condition.title else []
+        parts += [Text(condition.warning, style="yellow")] if condition.warning else []
         for one in condition.answers:
             parts.append(Padding(Text.assemble(f"{one.title}: ", (one.first, "bold green"), one.text), (0, 0, 0, 2)))
     failed, more = sum(gate.passed is False for gate in gates(analysis)), len(below)

@@ -128,6 +128,33 @@ def test_arms_that_are_beaten_are_so_by_those_that_are_shown_to_be_ahead_of_them
     )
 
 
+def test_of_many_in_front_those_shown_to_be_ahead_come_first_and_the_beaten_follow_with_their_effects():
+    """As it was read: "zerotier is ahead of yggdrasil", and in the estimates zerotier was the last and yggdrasil not there."""
+    found = judge(replace(TIED, blocks=8).results())
+    (ranking,) = (one for one in found.rankings if one.metric == "goodput")
+    pairs = tuple(replace(one, differs={one.arm, one.against} == {"tinc", "yggdrasil"}) for one in found.pairs)
+    places = tuple(
+        replace(place, first=2 if place.arm == "yggdrasil" else 1, last=5 if place.arm != "tinc" else 4)
+        for place in ranking.places
+    )
+    text = said(replace(found, pairs=pairs, rankings=(replace(ranking, places=places),)), "TCP goodput")
+    effect = r" [\d.]+ % \[[\d.–]+\]"
+    assert text.startswith("tinc is ahead of yggdrasil, and not shown to differ from ")
+    assert re.search(rf": tinc{effect}, and estimates from \S+{effect} and \S+{effect} to \S+{effect} of direct's", text)
+    assert re.search(rf"\. Beaten: yggdrasil{effect}\. Compared with each other, tinc is ", text)
+
+
+def test_a_link_that_does_not_decide_for_each_packet_is_warned_of_beside_its_answers():
+    """As it was read: the order over such a link, and only a page further down that the link may have made it."""
+    results = TIED.results()
+    (profile,) = results.plan.profiles
+    (plain,) = answers(judge(results))
+    lab = {"lab": {"shaper": {profile.name: "delay 2 ms, unit gso"}}}
+    (warned,) = answers(judge(replace(results, environment={**results.environment, **lab})))
+    assert plain.warning == "" and plain.answers == warned.answers
+    assert "hit less often, which may decide the order of these answers" in warned.warning
+
+
 def test_what_equals_direct_is_said_to_within_the_margin():
     text = said(judge(TIED.results()), "round-trip time, median")
     assert text.startswith("all 5 tie: equal to direct within 5 % (")
