@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tunnelmark.analyse.link.statistics import PROPERTIES
+from tunnelmark.model.attempt import merged_messages, stem
 from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, GilbertElliott, Pattern
 from tunnelmark.record.link_check import LinkCheck, LinkLine, LinkPart, PartVerdict
 from tunnelmark.units import Rate, Size
@@ -111,7 +112,7 @@ def untested(checks: Iterable[LinkCheck], counted: Iterable[tuple[str, str, Link
     """Return as text which parts of profiles were not tested by looks or counts; "" if all were tested.
 
     A part is in the text if some look or count could not test it and no other look or count has shown it; the text has
-    the last reason for each such part. `counted`: what `counts.parts` yields: the names of profile and topology, and
+    the last reason for each such part, once for profiles whose reasons differ only in numbers. `counted`: what `counts.parts` yields: the names of profile and topology, and
     the judged part; it can be untested only in a direction that was looked at, if its link was. Looks of earlier
     versions have lines and no parts: each line that is judged, or for which the profile states something, counts as a
     part.
@@ -133,7 +134,15 @@ def untested(checks: Iterable[LinkCheck], counted: Iterable[tuple[str, str, Link
         if place not in tested:
             profile, _, _, name = place
             said.setdefault((profile, reason), []).append(f"{name} {way}")
-    return "; ".join(f"{', '.join(names)} of {profile} ({reason})" for (profile, reason), names in said.items())
+    alike: dict[tuple[str, str], tuple[list[str], list[str]]] = {}  # profiles and their reasons
+    for (profile, reason), names in said.items():
+        profiles, reasons_of = alike.setdefault((", ".join(names), stem(reason)), ([], []))
+        profiles.append(profile)
+        reasons_of.append(reason)
+    return "; ".join(
+        f"{names} of {', '.join(profiles)} ({merged_messages(why)[0][0]})"
+        for (names, _), (profiles, why) in alike.items()
+    )
 
 
 def _place(profile: str, topology: str, part: LinkPart) -> PartOfLink:

@@ -224,6 +224,18 @@ class TestAStudy:
         assert "1 lines of 2 looks" in gate.explanation
         assert "not tested: queue a>b of gigabit" in gate.explanation
 
+    def test_of_profiles_whose_reasons_differ_only_in_numbers_they_are_said_once(self):
+        """As it was read: twelve times the same two sentences, each with another rate."""
+        slow = "not judged: the sender reached {} Mbit/s and filled no queue"
+        queue = LinkLine("a>b", "queue", "", "512 KiB", 1.0, 0.9, 1.1, 0.5, None, slow.format(772))
+        verified = self.results("verified", -5)
+        check = replace(verified.link_checks[0], lines=(queue,))
+        other = replace(check, profile="wifi", lines=(replace(queue, note=slow.format(801)),))
+        gate = gates(judge(replace(verified, link_checks=(check, other))))[-1]
+        assert gate.explanation == (
+            "not tested: queue a>b of gigabit, wifi (the sender reached 772 to 801 Mbit/s and filled no queue)"
+        )
+
     def test_whose_profile_states_nothing_has_nothing_to_see(self):
         gate = gates(judge(self.results("verified", -5)))[-1]
         assert gate.standing == "not applicable"
