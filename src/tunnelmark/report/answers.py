@@ -13,11 +13,8 @@ from tunnelmark.analyse.anchor_multiples import Headline, headlines
 from tunnelmark.analyse.bottleneck import apart_from_direct, bound_of
 from tunnelmark.analyse.model import JUDGED, Analysis, Interval, MetricCell, Ranking, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import arm_pairs, formatting, overview, queries, titles, travels
-
-NAMED = 3
-"""If more arms than this share the first rank, so many are named, by their estimates, and the last; if all of them equal
-direct, ranges of their estimates and intervals are given."""
+from tunnelmark.report import arm_pairs, formatting, in_front, overview, queries, titles, travels
+from tunnelmark.report.in_front import NAMED, InFront
 
 _DELAY = "rtt"
 """The metric for the round-trip time of packets under load; it is compared with direct's as a ratio."""
@@ -42,11 +39,13 @@ class MetricAnswer:
     `first`: the names of the arms in front, which no other arm is shown to beat; "" if several arms are ranked and all
     of them are in front, or if nothing is ranked. An arm in front that is not shown to differ from any arm may be named
     in `text` instead. `text`: what follows directly after `first`, such as ` is best, ahead of all 4 others: ...`.
+    `glance`: who is in front, in a few words.
     """
 
     title: str
     first: str
     text: str
+    glance: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +93,8 @@ def _estimates(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Met
     shown = ", ".join(f"{cell.arm} {_effect(cell)}" for cell in cells[:_ESTIMATES])
     more = f" and {len(cells) - _ESTIMATES} more" if len(cells) > _ESTIMATES else ""
     text = f"not ranked; estimates against {analysis.reference}, the most favourable first: {shown}{more}."
-    return MetricAnswer(titles.title(analysis.results.plan, setting.workload, metric), "", text) if cells else None
+    title = titles.title(analysis.results.plan, setting.workload, metric)
+    return MetricAnswer(title, "", text, "not ranked") if cells else None
 
 
 def _order(cell: MetricCell) -> float | None:
@@ -123,85 +123,30 @@ def _answer(
     left_out = _left_out(analysis, setting, metric)
     title = titles.title(analysis.results.plan, setting.workload, metric)
     if ranking is None:
-        return MetricAnswer(title, "", f"{left_out}.") if left_out else None
-    front = [place.arm for place in ranking.places if place.first == 1]
-    cells = [analysis.cell(arm, setting, metric.name) for arm in front]
-    ahead = _ahead_of_all(analysis, ranking, front)
-    first, said = _standing(analysis, ranking, front, ahead)
-    said += _effects(analysis, cells, multiples, ahead) + _bound(analysis, cells)
+        return MetricAnswer(title, "", f"{left_out}.", "not ranked") if left_out else None
+    front = in_front.of_ranking(analysis, ranking)
+    cells = [analysis.cell(arm, setting, metric.name) for arm in front.arms]
+    first, said = in_front.in_words(front, ranking)
+    said += _effects(analysis, cells, multiples, front.ahead) + _bound(analysis, cells)
     doubtful = [f"{cell.arm} is {formatting.reliability(cell)}" for cell in cells if cell.unreliable]
     further = (
         *doubtful,
-        *_delays(analysis, _by_estimate(cells)[:NAMED]),
+        _delays(analysis, _by_estimate(cells)[:NAMED]),
         _next(analysis, ranking, front),
         _behind(analysis, ranking, front),
-        arm_pairs.lead(analysis, ranking, front, ahead),
+        arm_pairs.lead(analysis, ranking, front),
         left_out,
     )
     rest = "".join(f" {formatting.capital(one)}." for one in further if one)
-    return MetricAnswer(title, first, f"{said}.{rest}")
+    return MetricAnswer(title, first, f"{said}.{rest}", in_front.at_a_glance(front, ranking))
 
 
-def _standing(analysis: Analysis, ranking: Ranking, front: Sequence[str], ahead: Sequence[str]) -> tuple[str, str]:
-    """Return the arms to be named first ("" for all of several), and how they compare, up to the colon before effects.
-
-    `ahead`: the arms in front that are ahead of every arm that is not.
+def _delays(analysis: Analysis, cells: Sequence[MetricCell]) -> str:
+    """Say how long a round trip takes under the load of those of these cells' arms for which it is at least `_DELAYED`
+    times direct's; "" if there are none.
     """
-    after = [place.arm for place in ranking.places if place.arm not in front]
-    named = formatting.listed(front)
-    if len(ranking.places) == 1:
-        return named, ": "
-    if len(front) == 1:
-        count = len(ranking.places) - ranking.places[0].last
-        whom = f"all {count} others" if count == len(after) else f"{count} of {len(after)} others"
-        return named, f" is best, ahead of {after[0] if len(after) == 1 else whom}: "
-    pairs = [one for one in analysis.pairs if (one.setting, one.metric) == (ranking.setting, ranking.metric)]
-    among = [one for one in pairs if one.arm in front and one.against in front]
-    cells = [analysis.cell(arm, ranking.setting, ranking.metric) for arm in front]
-    tie = ""  # that no difference is shown does not say that there is none
-    if all(cell.verdict == "equal" for cell in cells):
-        tie = "tie"
-    elif all(one.equal for one in among):
-        tie = f"tie within {formatting.margin(cells[0].metric)}"
-    if not after:
-        if tie:
-            return "", f"{'both' if len(front) == 2 else f'all {len(front)}'} {tie}: "
-        return "", f"{'neither' if len(front) == 2 else f'none of the {len(front)}'} is shown to be ahead: "
-    beaten = f"the {len(after)} others" if len(after) > NAMED else formatting.listed(after)
-    apart = _apart(analysis, ranking)
-    level = [arm for arm in front if not any(frozenset((arm, other)) in apart for other in after)]
-    if ahead and level and not tie and len(ahead) + len(level) == len(front):
-        unlike = f"{formatting.listed(level)}, which {_are(level)} not shown to differ from any other"
-        return formatting.listed(ahead), f" {_are(ahead)} ahead of {beaten}, and not shown to differ from {unlike}: "
-    every = "both" if len(front) == 2 else "each of them"
-    by = every if len(ahead) == len(front) else formatting.listed(ahead)
-    return named, f" {tie or 'are not shown to differ'}, and {beaten} {_are(after)} beaten{f' by {by}' if by else ''}: "
-
-
-def _apart(analysis: Analysis, ranking: Ranking) -> set[frozenset[str]]:
-    """Return the pairs of arms that a ranking's tests tell apart."""
-    pairs = [one for one in analysis.pairs if (one.setting, one.metric) == (ranking.setting, ranking.metric)]
-    return {frozenset((one.arm, one.against)) for one in pairs if one.differs}
-
-
-def _ahead_of_all(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> list[str]:
-    """Return the arms in front that are ahead of every arm that is not; [] if all are in front.
-
-    An arm in front loses to none, so it is ahead of each arm from which it differs.
-    """
-    after, apart = [place.arm for place in ranking.places if place.arm not in front], _apart(analysis, ranking)
-    return [arm for arm in front if after and all(frozenset((arm, other)) in apart for other in after)]
-
-
-def _are(arms: Sequence[str]) -> str:
-    return "is" if len(arms) == 1 else "are"
-
-
-def _delays(analysis: Analysis, cells: Sequence[MetricCell]) -> list[str]:
-    """Return a clause for each of these cells' arms whose round-trip time under load is at least `_DELAYED` times
-    direct's.
-    """
-    direct, found = analysis.reference or "direct", []
+    direct = analysis.reference or "direct"
+    found: list[str] = []
     for cell in cells:
         for delay in analysis.cells_of(cell.setting, _DELAY):
             times = delay.against_direct.estimate if delay.against_direct else None
@@ -210,16 +155,16 @@ def _delays(analysis: Analysis, cells: Sequence[MetricCell]) -> list[str]:
             assert delay.spread is not None and delay.against_direct is not None
             took = formatting.scale(delay.metric.unit, [delay.spread.median]).value(delay.spread.median)
             more = formatting.effect(delay.metric, delay.against_direct)
-            found.append(f"under that load a round trip through {cell.arm} takes {took}, {more} {direct}'s")
-    return found
+            of = "" if found else f" {direct}'s"
+            found.append(f"{took} through {cell.arm}, {more}{of}")
+    return f"under that load a round trip takes {'; '.join(found)}" if found else ""
 
 
-def _next(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
+def _next(analysis: Analysis, ranking: Ranking, front: InFront) -> str:
     """Name the arms that may come second, with their effects; "" if several are in front, or if no arm is behind."""
-    after = [place for place in ranking.places if place.arm not in front]
-    if len(front) != 1 or not after:
+    if len(front.arms) != 1 or not front.behind:
         return ""
-    cells = _by_estimate([analysis.cell(place.arm, ranking.setting, ranking.metric) for place in after])
+    cells = _by_estimate([analysis.cell(arm, ranking.setting, ranking.metric) for arm in front.behind])
     order = {cell.arm: place for place, cell in enumerate(cells)}
     pairs = [one for one in analysis.pairs if (one.setting, one.metric) == (ranking.setting, ranking.metric)]
     apart = [(one.arm, one.against) for one in pairs if one.differs and {one.arm, one.against} <= order.keys()]
@@ -231,12 +176,11 @@ def _next(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
     return f"next: {said}, not shown to differ" if len(ahead) > 1 else f"next: {said}"
 
 
-def _behind(analysis: Analysis, ranking: Ranking, front: Sequence[str]) -> str:
+def _behind(analysis: Analysis, ranking: Ranking, front: InFront) -> str:
     """Give the effects of a few arms that several in front have beaten; "" for one in front, of which `_next` tells."""
-    after = [place.arm for place in ranking.places if place.arm not in front]
-    if len(front) == 1 or not 0 < len(after) <= NAMED:
+    if len(front.arms) == 1 or not 0 < len(front.behind) <= NAMED:
         return ""
-    cells = _by_estimate([analysis.cell(arm, ranking.setting, ranking.metric) for arm in after])
+    cells = _by_estimate([analysis.cell(arm, ranking.setting, ranking.metric) for arm in front.behind])
     return f"beaten: {formatting.listed([f'{cell.arm} {_effect(cell)}' for cell in cells])}" if cells else ""
 
 
@@ -276,16 +220,24 @@ def _effects(
         shown = formatting.listed([f"{cell.arm} {_effect(cell)}" for cell in _by_estimate(leading)])
         return f"{shown}, and {rest} {of}{most}"
     words = {"equal": within, "better": f"better than {direct}"}
-    each = []
+    each: list[str] = []
+    judged: dict[str, list[str]] = {}
     for cell in cells:
         said = f"{_value(cell)}, {_effect(cell)}" if metric.compare == "ratio" else _effect(cell)
         said += travels.mark(apart_from_direct(analysis, cell)) + (f" {of}" if cell is cells[-1] else "")
-        judged = _undecided(cell, direct) if cell.verdict == "undecided" else words.get(cell.verdict, "")
-        said += f", {judged}" if judged else ""
+        verdict = _undecided(cell, direct) if cell.verdict == "undecided" else words.get(cell.verdict, "")
+        if verdict:
+            judged.setdefault(verdict, []).append(cell.arm)
         if (one := multiples.get((cell.arm, cell.setting, metric.name))) and one.multiple and one.multiple.estimate:
             said += f", {travels.times(one.multiple.estimate, one.multiple.interval)} {one.multiple.against}"
         each.append(said if len(cells) == 1 else f"{cell.arm} {said}")
-    return "; ".join(each)
+    if len(cells) == 1:
+        return ", ".join([*each, *judged])
+    every = "both" if len(cells) == 2 else f"all {len(cells)}"
+    whose = [
+        (every if len(arms) == len(cells) else formatting.listed(arms), verdict) for verdict, arms in judged.items()
+    ]
+    return "; ".join([*each, *(f"{arms}: {verdict}" for arms, verdict in whose)])
 
 
 def _by_estimate(cells: Sequence[MetricCell]) -> list[MetricCell]:

@@ -1,0 +1,97 @@
+"""Says which arms a ranking puts in front, whether they tie, and which of them are shown to be ahead of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tunnelmark.analyse.model import Analysis, Ranking
+from tunnelmark.report import formatting
+
+NAMED = 3
+"""If more arms than this share the first rank, so many are named, by their estimates, and the last; if all of them equal
+direct, ranges of their estimates and intervals are given."""
+
+
+@dataclass(frozen=True, slots=True)
+class InFront:
+    """The arms of a ranking in groups, each in the order of the ranking.
+
+    `arms`: those in front, which no other arm is shown to beat. `behind`: all others. `ahead`: those in front that are
+    shown to be ahead of each of `behind`; () if nothing is behind. `level`: those in front that are not shown to differ
+    from any of `behind`. `tie`: `tie`, or `tie within 5 %`, if those in front are shown to be equal; "" if they are
+    not, for that no difference is shown does not say that there is none.
+    """
+
+    arms: tuple[str, ...]
+    behind: tuple[str, ...]
+    ahead: tuple[str, ...]
+    level: tuple[str, ...]
+    tie: str
+
+
+def of_ranking(analysis: Analysis, ranking: Ranking) -> InFront:
+    """Return the groups of a ranking's arms."""
+    front = [place.arm for place in ranking.places if place.first == 1]
+    behind = [place.arm for place in ranking.places if place.first != 1]
+    pairs = [one for one in analysis.pairs if (one.setting, one.metric) == (ranking.setting, ranking.metric)]
+    # An arm in front loses to none, so it is ahead of each arm from which it differs.
+    apart = {frozenset((one.arm, one.against)) for one in pairs if one.differs}
+    ahead = [arm for arm in front if behind and all(frozenset((arm, other)) in apart for other in behind)]
+    level = [arm for arm in front if not any(frozenset((arm, other)) in apart for other in behind)]
+    cells = [analysis.cell(arm, ranking.setting, ranking.metric) for arm in front]
+    tie = ""
+    if all(cell.verdict == "equal" for cell in cells):
+        tie = "tie"
+    elif all(one.equal for one in pairs if one.arm in front and one.against in front):
+        tie = f"tie within {formatting.margin(cells[0].metric)}"
+    return InFront(tuple(front), tuple(behind), tuple(ahead), tuple(level), tie)
+
+
+def in_words(found: InFront, ranking: Ranking) -> tuple[str, str]:
+    """Return the arms to be named first ("" for all of several), and how they compare, up to the colon before effects."""
+    front, behind, named = found.arms, found.behind, formatting.listed(found.arms)
+    if len(ranking.places) == 1:
+        return named, ": "
+    if len(front) == 1:
+        count = len(ranking.places) - ranking.places[0].last
+        whom = f"all {count} others" if count == len(behind) else f"{count} of {len(behind)} others"
+        return named, f" is best, ahead of {behind[0] if len(behind) == 1 else whom}: "
+    if not behind:
+        if found.tie:
+            return "", f"{'both' if len(front) == 2 else f'all {len(front)}'} {found.tie}: "
+        return "", f"{'neither' if len(front) == 2 else f'none of the {len(front)}'} is shown to be ahead: "
+    beaten = f"the {len(behind)} others" if len(behind) > NAMED else formatting.listed(behind)
+    ahead, level = found.ahead, found.level
+    if _parted(found):
+        unlike = f"{formatting.listed(level)}, which {_are(level)} not shown to differ from any other"
+        return formatting.listed(ahead), f" {_are(ahead)} ahead of {beaten}, and not shown to differ from {unlike}: "
+    every = "both" if len(front) == 2 else "each of them"
+    by = every if len(ahead) == len(front) else formatting.listed(ahead)
+    verb = found.tie or "are not shown to differ"
+    return named, f" {verb}, and {beaten} {_are(behind)} beaten{f' by {by}' if by else ''}: "
+
+
+def at_a_glance(found: InFront, ranking: Ranking) -> str:
+    """Return who is in front in a few words, for a field of a table: names, all but some names, or that none is ahead."""
+    ranked = len(ranking.places)
+    if ranked > 1 and not found.behind:
+        if found.tie:
+            return f"{'both' if ranked == 2 else f'all {ranked}'} tie"
+        return f"none of {ranked} is shown to be ahead"
+    if len(found.arms) <= NAMED:
+        return formatting.listed(found.arms)
+    if len(found.behind) <= NAMED:
+        return f"all but {formatting.listed(found.behind)}"
+    return f"{len(found.arms)} of {ranked}"
+
+
+def _parted(found: InFront) -> bool:
+    """Return whether those in front are two groups: those ahead of all others, and those level with all others."""
+    return bool(found.ahead and found.level and not found.tie) and len(found.ahead) + len(found.level) == len(
+        found.arms
+    )
+
+
+def _are(arms: Sequence[str]) -> str:
+    return "is" if len(arms) == 1 else "are"
