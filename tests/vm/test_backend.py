@@ -168,6 +168,22 @@ def test_what_the_kernels_netem_drops_is_its_loss_or_its_queue(tmp_path: Path, t
         assert row.limits[f"drop_{other}_source"] == 0, row.trial
 
 
+def test_on_a_sending_host_netem_counts_what_its_profile_says(tmp_path: Path) -> None:
+    """Packets of the wire, or all that TCP hands over at once, up to 64 KiB: 60 of either wait 20 ms each."""
+    (tmp_path / "profiles").mkdir()
+    for name, unit in (("on-middle", "wire"), ("on-sender", "gso")):  # both on the sender
+        profile = NETEM.format(place="sender", unit=unit).replace('jitter = "2 ms"\nloss = "1 %"', "limit = 60")
+        (tmp_path / f"profiles/{name}.toml").write_text(profile.replace("10 ms", "20 ms"))
+    tcp = 'workload = "tcp"\noptions = { duration = "1 s", warmup = "500 ms" }'
+    (tmp_path / "netem.toml").write_text(STUDY.replace('workload = "ping"', tcp))
+    tunnelmark(["run", "./netem.toml", "--backend", "vm", "--out", "out"], tmp_path)
+    rates = {(row.arm, row.profile): row.samples[0].value for row in store.load(tmp_path / "out").trials}
+    most = 60 * 1448 * 8 / 0.02  # bit/s, of 60 full segments in each 20 ms
+    for arm in ("direct", "direct-again"):
+        assert 0.2 * most < rates[arm, "on-middle"] <= most, rates
+        assert rates[arm, "on-sender"] > 3 * most, rates
+
+
 def test_workloads_run_inside_a_geneve_that_the_guests_kernel_has(tmp_path: Path) -> None:
     study = STUDY.replace(
         'profiles = ["on-middle", "on-sender"]', 'profiles = ["vdsl"]\ninner = {{ geneve = true, {} }}'

@@ -86,6 +86,28 @@ def answers(analysis: Analysis) -> tuple[ConditionAnswers, ...]:
     return tuple(found)
 
 
+SEVERAL_IN_FRONT = (
+    "Of several arms in front none is shown to be ahead of another; every other arm is shown to be behind at least one. "
+    "By how much, and what bound them, is said below."
+)
+"""Explains the table of `at_a_glance`."""
+
+
+def at_a_glance(found: Sequence[ConditionAnswers]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Return the columns and rows of a table that says who is in front: a row for each condition, a column a metric.
+
+    ((), ()) for a single condition, whose answers are as short.
+    """
+    if len(found) < 2:
+        return (), ()
+    asked = tuple(dict.fromkeys(answer.title for condition in found for answer in condition.answers))
+    rows = []
+    for condition in found:
+        said = {answer.title: answer.glance for answer in condition.answers}
+        rows.append((condition.title, *(said.get(title, "–") for title in asked)))
+    return ("in front", *asked), tuple(rows)
+
+
 def _estimates(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> MetricAnswer | None:
     """Return an answer that lists arms by their estimates, without ranking them; None if no arm has an estimate."""
     cells = [cell for cell in queries.own_cells(analysis, setting, metric) if _order(cell) is not None]

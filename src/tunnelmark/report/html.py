@@ -73,6 +73,7 @@ def render(analysis: Analysis) -> str:
     plan = analysis.results.plan
     record = environment(analysis.results.environment)
     verdicts, answered = of_run(analysis), answers.answers(analysis)
+    glance_head, glance_rows = answers.at_a_glance(answered)
     started = min((session.started for session in analysis.results.sessions), default=None)
     return template("report.html.j2").render(
         analysis=analysis,
@@ -145,6 +146,9 @@ def render(analysis: Analysis) -> str:
         pair_tables=arm_pairs.tables(analysis),
         grade_of=grade_of,
         answers=answered,
+        glance_head=glance_head,
+        glance_rows=glance_rows,
+        several_in_front=answers.SEVERAL_IN_FRONT,
         signs=travels.signs(analysis, [answer.text for condition in answered for answer in condition.answers]),
         rests_on=overview.rests_on(analysis),
         not_shown=overview.not_shown(analysis),

@@ -116,7 +116,11 @@ def _answers(analysis: Analysis, first: Collection[str], below: Collection[str])
     """
     parts: list[RenderableType] = []
     parts += [Text(text, style="yellow") for text in first]
-    for condition in answers.answers(analysis):
+    found = answers.answers(analysis)
+    head, rows = answers.at_a_glance(found)
+    if rows:
+        parts += [on_request.table(head, rows, whole=0), Text(answers.SEVERAL_IN_FRONT, style="dim")]
+    for condition in found:
         parts += [Text(condition.title, style="italic")] if condition.title else []
         parts += [Text(condition.warning, style="yellow")] if condition.warning else []
         for one in condition.answers:

@@ -11,7 +11,7 @@ import pytest
 from tunnelmark.analyse import judge
 from tunnelmark.analyse.model import Analysis, Interval
 from tunnelmark.record.results import MetricInfo, SampleRow
-from tunnelmark.report.answers import answers, unranked
+from tunnelmark.report.answers import answers, at_a_glance, unranked
 from unit.analyse.test_anchor_multiples import BUSY, analysed, study
 from unit.builders import PING, PROFILE, TCP, UDP, Study
 
@@ -157,6 +157,16 @@ def test_a_link_that_does_not_decide_for_each_packet_is_warned_of_beside_its_ans
     (warned,) = answers(judge(replace(results, environment={**results.environment, **lab})))
     assert plain.warning == "" and plain.answers == warned.answers
     assert "hit less often, which may decide the order of these answers" in warned.warning
+
+
+def test_several_conditions_begin_with_a_table_of_who_is_in_front():
+    found = answers(judge(replace(TIED, loss={}).results()))
+    assert at_a_glance(found) == ((), ())
+    other = replace(found[0], title="wifi", answers=found[0].answers[:1])
+    head, rows = at_a_glance((replace(found[0], title="gigabit"), other))
+    assert head == ("in front", *(one.title for one in found[0].answers))
+    assert rows[0] == ("gigabit", *(one.glance for one in found[0].answers))
+    assert rows[1] == ("wifi", found[0].answers[0].glance, *["–"] * (len(head) - 2))
 
 
 def test_what_equals_direct_is_said_to_within_the_margin():
