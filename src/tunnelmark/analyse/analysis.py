@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from tunnelmark.analyse.aa_test import judge_twins, noise
-from tunnelmark.analyse.arms import contenders, reference_of, spread, summaries
+from tunnelmark.analyse.arms import ranked, reference_of, spread, summaries
 from tunnelmark.analyse.attempts import chosen, good, usable
 from tunnelmark.analyse.bottleneck import bound_by
 from tunnelmark.analyse.ceilings import capacities, ceiling_of, link_shares
@@ -65,7 +65,7 @@ def judge(results: Results) -> Analysis:
         arms=summaries((arm.name for arm in plan.arms), trials),
         cells=cells,
         pairs=pairs,
-        rankings=rank([arm.name for arm in contenders(plan, reference)], cells, pairs, metrics)
+        rankings=rank([arm.name for arm in ranked(plan, reference)], cells, pairs, metrics)
         if same.standing == "agrees"
         else (),
         link_shares=shares,
@@ -143,12 +143,12 @@ def asked(plan: PlanInfo, reference: str | None, *, primary: bool) -> list[tuple
     A pair has the arm first, and then the arm that it is compared with. By metrics that are not primary, every other
     arm is compared with direct, and there are no further pairs. By primary metrics, every other arm except direct's
     twins is compared with direct; the A/A judgement compares those twins. In addition, every two of the other arms are
-    compared, in the order of the plan; second names of an arm (`same_as`) and anchors are left out here. `reference`:
-    the name of direct; if it is None, no arm is compared with direct.
+    compared, in the order of the plan; second names of an arm (`same_as`), anchors and, next to VPNs, bare links are left
+    out here. `reference`: the name of direct; if it is None, no arm is compared with direct.
     """
     others = [arm for arm in plan.arms if reference is not None and arm.name != reference]
     to_direct = [(arm.name, str(reference)) for arm in others if not (primary and arm.same_as == reference)]
-    unique = [arm.name for arm in contenders(plan, reference)]
+    unique = [arm.name for arm in ranked(plan, reference)]
     return [*to_direct, *(combinations(unique, 2) if primary else [])]
 
 

@@ -27,6 +27,16 @@ def contenders(plan: PlanInfo, reference: str | None) -> list[ArmInfo]:
     return [arm for arm in plan.arms if arm.same_as is None and arm.name != reference and arm.vpn != ANCHOR]
 
 
+def ranked(plan: PlanInfo, reference: str | None) -> list[ArmInfo]:
+    """Return the contenders that are compared with each other by primary metrics, and ranked.
+
+    They are the VPNs. A bare link under other settings than direct's, such as another inner MTU, is compared with
+    direct alone, but for a study that has no VPN.
+    """
+    found = contenders(plan, reference)
+    return [arm for arm in found if arm.vpn != DIRECT] or found
+
+
 def summaries(arms: Iterable[str], trials: Sequence[TrialRow]) -> tuple[ArmSummary, ...]:
     """Return one summary per arm over these trials, in the order of the arms."""
     return tuple(_summary(arm, [row for row in trials if row.arm == arm]) for arm in arms)

@@ -125,8 +125,13 @@ def too_short(use: WorkloadUse, path: Sequence[Profile], kind: type[BaseModel]) 
     if transfers and duration - warmup < asked.window - 1e-9:
         said += _measured(duration - warmup, round_trip(path), asked.apart)
     if transfers and warmup < asked.warmup:
-        until = "slow start and the losses after it, which take" if asked.apart else "slow start, which takes"
-        said.append(f"a warm-up of {Duration(warmup)} is within {until} {Duration(round(asked.warmup, 3))}")
+        after = (
+            "slow start and the losses after it" if asked.apart else "slow start, and CUBIC after the loss that ends it"
+        )
+        settles = Duration(round(asked.warmup, 1))
+        said.append(
+            f"a warm-up of {Duration(warmup)} is shorter than the {settles} until TCP's window settles ({after})"
+        )
     drawn = [cut for link in path for cut in _cuts(link) if cut.start is None and cut.every is not None]
     rarest = min(drawn, key=lambda cut: _met(cut, warmup, duration), default=None)
     if rarest is not None and rarest.every is not None and rarest.every > duration - warmup:

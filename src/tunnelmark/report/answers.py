@@ -39,7 +39,7 @@ class MetricAnswer:
     `first`: the names of the arms in front, which no other arm is shown to beat; "" if several arms are ranked and all
     of them are in front, or if nothing is ranked. An arm in front that is not shown to differ from any arm may be named
     in `text` instead. `text`: what follows directly after `first`, such as ` is best, ahead of all 4 others: ...`.
-    `glance`: who is in front, in a few words.
+    `glance`: which arm has the best estimate, and how sure it is that it is ahead, in a few words.
     """
 
     title: str
@@ -86,15 +86,15 @@ def answers(analysis: Analysis) -> tuple[ConditionAnswers, ...]:
     return tuple(found)
 
 
-SEVERAL_IN_FRONT = (
-    "Of several arms in front none is shown to be ahead of another; every other arm is shown to be behind at least one. "
-    "By how much, and what bound them, is said below."
+GLANCE = (
+    "The arm with the most favourable estimate against direct, and of how many others it is shown to be ahead. "
+    "Tie: all are shown to be equal. What else is in front, by how much, and what bound them is said below."
 )
 """Explains the table of `at_a_glance`."""
 
 
 def at_a_glance(found: Sequence[ConditionAnswers]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-    """Return the columns and rows of a table that says who is in front: a row for each condition, a column a metric.
+    """Return the columns and rows of a table of the best estimates: a row for each condition, a column a metric.
 
     ((), ()) for a single condition, whose answers are as short.
     """
@@ -105,7 +105,7 @@ def at_a_glance(found: Sequence[ConditionAnswers]) -> tuple[tuple[str, ...], tup
     for condition in found:
         said = {answer.title: answer.glance for answer in condition.answers}
         rows.append((condition.title, *(said.get(title, "–") for title in asked)))
-    return ("in front", *asked), tuple(rows)
+    return ("best estimate", *asked), tuple(rows)
 
 
 def _estimates(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> MetricAnswer | None:
@@ -149,8 +149,9 @@ def _answer(
     front = in_front.of_ranking(analysis, ranking)
     cells = [analysis.cell(arm, setting, metric.name) for arm in front.arms]
     first, said = in_front.in_words(front, ranking)
-    said += _effects(analysis, cells, multiples, front.ahead) + _bound(analysis, cells)
-    doubtful = [f"{cell.arm} is {formatting.reliability(cell)}" for cell in cells if cell.unreliable]
+    said += _effects(analysis, cells, multiples, front) + _bound(analysis, cells)
+    bare = [analysis.cell(analysis.reference, setting, metric.name)] if analysis.reference else []
+    doubtful = [f"{cell.arm} is {formatting.reliability(cell)}" for cell in [*bare, *cells] if cell.unreliable]
     further = (
         *doubtful,
         _delays(analysis, _by_estimate(cells)[:NAMED]),
@@ -160,7 +161,8 @@ def _answer(
         left_out,
     )
     rest = "".join(f" {formatting.capital(one)}." for one in further if one)
-    return MetricAnswer(title, first, f"{said}.{rest}", in_front.at_a_glance(front, ranking))
+    best = _by_estimate([analysis.cell(place.arm, setting, metric.name) for place in ranking.places])[0]
+    return MetricAnswer(title, first, f"{said}.{rest}", in_front.at_a_glance(front, ranking, best.arm, _effect(best)))
 
 
 def _delays(analysis: Analysis, cells: Sequence[MetricCell]) -> str:
@@ -215,11 +217,11 @@ def _effects(
     analysis: Analysis,
     cells: Sequence[MetricCell],
     multiples: dict[tuple[str, Scenario, str], Headline],
-    ahead: Sequence[str],
+    front: InFront,
 ) -> str:
     """Say what the effects of the arms in front against direct are, with intervals, and whether they differ from it.
 
-    `ahead`: those in front that are shown to be ahead of the others, which are named before the rest of many.
+    Of many, those that the sentence calls ahead come first; others that are ahead are named, wherever they lie.
     """
     metric, direct = cells[0].metric, analysis.reference or "direct"
     base = analysis.cell(direct, cells[0].setting, metric.name).spread if analysis.reference else None
@@ -235,12 +237,12 @@ def _effects(
     if len(cells) > NAMED:
         but = formatting.listed([cell.arm for cell in cells if cell.arm not in equal])
         most = f", all but {but} equal within {formatting.margin(metric)}" if 2 * len(equal) > len(cells) else ""
-        leading = [cell for cell in cells if cell.arm in ahead]
-        if not leading or len(cells) - len(leading) < 2:
-            return f"{_first_and_last(cells)} {of}{most}"
-        rest = _first_and_last([cell for cell in cells if cell not in leading])
-        shown = formatting.listed([f"{cell.arm} {_effect(cell)}" for cell in _by_estimate(leading)])
-        return f"{shown}, and {rest} {of}{most}"
+        leading = [cell for cell in _by_estimate(cells) if cell.arm in front.ahead]
+        shown = formatting.listed([f"{cell.arm} {_effect(cell)}" for cell in leading])
+        if in_front.parted(front) and len(cells) - len(leading) > 1:
+            rest = _first_and_last([cell for cell in cells if cell not in leading])
+            return f"{shown}, and {rest} {of}{most}"
+        return f"{_first_and_last(cells, front.ahead)} {of}{most}"
     words = {"equal": within, "better": f"better than {direct}"}
     each: list[str] = []
     judged: dict[str, list[str]] = {}
@@ -268,12 +270,19 @@ def _by_estimate(cells: Sequence[MetricCell]) -> list[MetricCell]:
     return [cell for _, cell in sorted(known, key=lambda one: -one[0] if one[1].metric.better == "higher" else one[0])]
 
 
-def _first_and_last(cells: Sequence[MetricCell]) -> str:
-    """Name the arms with the most favourable estimates, and the one with the least, each with its interval."""
-    found = [f"{cell.arm} {_effect(cell)}" for cell in _by_estimate(cells)]
+def _first_and_last(cells: Sequence[MetricCell], too: Sequence[str] = ()) -> str:
+    """Name the arms with the most favourable estimates, and the one with the least, each with its interval.
+
+    `too`: arms that are named wherever they lie.
+    """
+    found = _by_estimate(cells)
     if not found:
         return "without an estimate"
-    return f"estimates from {formatting.listed(found[: min(NAMED, len(found) - 1)])} to {found[-1]}"
+    count = min(NAMED, len(found) - 1)
+    said = [f"{cell.arm} {_effect(cell)}" for cell in found]
+    between = [text for text, cell in zip(said[count:-1], found[count:-1], strict=True) if cell.arm in too]
+    by_way = f" by way of {formatting.listed(between)}" if between else ""
+    return f"estimates from {formatting.listed(said[:count])}{by_way} to {said[-1]}"
 
 
 def _value(cell: MetricCell) -> str:

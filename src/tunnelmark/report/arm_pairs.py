@@ -8,7 +8,7 @@ from math import isfinite
 from tunnelmark.analyse.model import Analysis, Comparison, Ranking, Scenario
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import formatting, queries, travels
-from tunnelmark.report.in_front import InFront
+from tunnelmark.report.in_front import InFront, parted
 
 EXPLAINED = (
     "Each field compares the arm of its row with the arm of its column, block by block, with its 95 % interval: as a multiple, or by the "
@@ -61,14 +61,13 @@ def tables(analysis: Analysis) -> tuple[PairTable, ...]:
 def lead(analysis: Analysis, ranking: Ranking, front: InFront) -> str:
     """Say how the leading arm compares with each arm that is not shown to be equal to it.
 
-    It is the one with the most favourable estimate of those shown to be ahead of all others, or of all if there are
-    none. The clause names at most four other arms, and counts those that follow. "" if all ranked arms are in front, or
+    It is the one with the most favourable estimate of those that the answer calls ahead, or else of all. The clause names at most four other arms, and counts those that follow. "" if all ranked arms are in front, or
     if no comparison that would be named has a finite estimate.
     """
     arms = _in_order(analysis, ranking)
     if not front.behind:
         return ""
-    first = next((arm for arm in arms if arm in front.ahead), arms[0])
+    first = next(arm for arm in arms if arm in front.ahead) if parted(front) else arms[0]
     others = [arm for arm in arms if arm != first]
     metric = analysis.cell(first, ranking.setting, ranking.metric).metric
     pairs = queries.pairs(analysis, ranking.setting, metric)

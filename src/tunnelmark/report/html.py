@@ -148,7 +148,7 @@ def render(analysis: Analysis) -> str:
         answers=answered,
         glance_head=glance_head,
         glance_rows=glance_rows,
-        several_in_front=answers.SEVERAL_IN_FRONT,
+        glance=answers.GLANCE,
         signs=travels.signs(analysis, [answer.text for condition in answered for answer in condition.answers]),
         rests_on=overview.rests_on(analysis),
         not_shown=overview.not_shown(analysis),

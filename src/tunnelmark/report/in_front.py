@@ -63,7 +63,7 @@ def in_words(found: InFront, ranking: Ranking) -> tuple[str, str]:
         return "", f"{'neither' if len(front) == 2 else f'none of the {len(front)}'} is shown to be ahead: "
     beaten = f"the {len(behind)} others" if len(behind) > NAMED else formatting.listed(behind)
     ahead, level = found.ahead, found.level
-    if _parted(found):
+    if parted(found):
         unlike = f"{formatting.listed(level)}, which {_are(level)} not shown to differ from any other"
         return formatting.listed(ahead), f" {_are(ahead)} ahead of {beaten}, and not shown to differ from {unlike}: "
     every = "both" if len(front) == 2 else "each of them"
@@ -72,21 +72,24 @@ def in_words(found: InFront, ranking: Ranking) -> tuple[str, str]:
     return named, f" {verb}, and {beaten} {_are(behind)} beaten{f' by {by}' if by else ''}: "
 
 
-def at_a_glance(found: InFront, ranking: Ranking) -> str:
-    """Return who is in front in a few words, for a field of a table: names, all but some names, or that none is ahead."""
+def at_a_glance(found: InFront, ranking: Ranking, best: str, effect: str) -> str:
+    """Return in a few words which arm has the best estimate, its effect, and of how many arms it is shown to be ahead.
+
+    `best`: the arm's name. That all arms are shown to be equal is all that is said, if they are.
+    """
     ranked = len(ranking.places)
-    if ranked > 1 and not found.behind:
-        if found.tie:
-            return f"{'both' if ranked == 2 else f'all {ranked}'} tie"
-        return f"none of {ranked} is shown to be ahead"
-    if len(found.arms) <= NAMED:
-        return formatting.listed(found.arms)
-    if len(found.behind) <= NAMED:
-        return f"all but {formatting.listed(found.behind)}"
-    return f"{len(found.arms)} of {ranked}"
+    if found.tie and not found.behind and ranked > 1:
+        return f"{'both' if ranked == 2 else f'all {ranked}'} tie"
+    beaten = next(ranked - place.last for place in ranking.places if place.arm == best)
+    if ranked == 1:
+        return f"{best} {effect}"
+    if not beaten:
+        return f"{best} {effect}, not shown to be ahead"
+    whom = f"all {beaten}" if beaten == ranked - 1 else f"{beaten} of {ranked - 1}"
+    return f"{best} {effect}, ahead of {'the other' if ranked == 2 else f'{whom} others'}"
 
 
-def _parted(found: InFront) -> bool:
+def parted(found: InFront) -> bool:
     """Return whether those in front are two groups: those ahead of all others, and those level with all others."""
     return bool(found.ahead and found.level and not found.tie) and len(found.ahead) + len(found.level) == len(
         found.arms

@@ -136,7 +136,7 @@ def _floods(analysis: Analysis) -> list[str]:
         return []
     shares = formatting.listed([f"{share:.0f} % over {profile}" for profile, share in lost.items()])
     return [
-        f"How much of a UDP flood a VPN loses: direct itself loses {shares}, since the sender hands over more than the link, or a core here, carries."
+        f"How much of a UDP flood a VPN loses: direct itself loses {shares}, since the sender hands over more than the link, the emulator or a core here carries."
     ]
 
 

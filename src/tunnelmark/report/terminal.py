@@ -119,7 +119,7 @@ def _answers(analysis: Analysis, first: Collection[str], below: Collection[str])
     found = answers.answers(analysis)
     head, rows = answers.at_a_glance(found)
     if rows:
-        parts += [on_request.table(head, rows, whole=0), Text(answers.SEVERAL_IN_FRONT, style="dim")]
+        parts += [on_request.table(head, rows, whole=0), Text(answers.GLANCE, style="dim")]
     for condition in found:
         parts += [Text(condition.title, style="italic")] if condition.title else []
         parts += [Text(condition.warning, style="yellow")] if condition.warning else []

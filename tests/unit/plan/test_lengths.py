@@ -76,7 +76,7 @@ def test_bursts_of_loss_bring_the_window_down_before_it_is_measured():
     assert lengths.needed([slow]).warmup < 0.1
     said = lengths.too_short(use(duration="2 s", warmup="500 ms"), [free], TcpOptions)
     assert "1.5 losses are met on average, 5 are needed" in said
-    assert "within slow start and the losses after it" in said
+    assert "until TCP's window settles (slow start and the losses after it)" in said
 
 
 def test_of_bursts_that_lose_a_whole_window_only_the_first_is_waited_for():

@@ -159,12 +159,12 @@ def test_a_link_that_does_not_decide_for_each_packet_is_warned_of_beside_its_ans
     assert "hit less often, which may decide the order of these answers" in warned.warning
 
 
-def test_several_conditions_begin_with_a_table_of_who_is_in_front():
+def test_several_conditions_begin_with_a_table_of_the_best_estimates():
     found = answers(judge(replace(TIED, loss={}).results()))
     assert at_a_glance(found) == ((), ())
     other = replace(found[0], title="wifi", answers=found[0].answers[:1])
     head, rows = at_a_glance((replace(found[0], title="gigabit"), other))
-    assert head == ("in front", *(one.title for one in found[0].answers))
+    assert head == ("best estimate", *(one.title for one in found[0].answers))
     assert rows[0] == ("gigabit", *(one.glance for one in found[0].answers))
     assert rows[1] == ("wifi", found[0].answers[0].glance, *["–"] * (len(head) - 2))
 
