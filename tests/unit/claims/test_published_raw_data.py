@@ -51,7 +51,7 @@ def test_the_thesis_s_printed_values(thesis: tuple[Recomputed, ...]) -> None:
 
 def test_what_the_thesis_read_otherwise_than_its_words_say(thesis: tuple[Recomputed, ...]) -> None:
     differ = not_agreeing(thesis)
-    assert differ["Hyprspace, loaded-rtt, baseline"] == "is iperf3's number as it stands, which is in µs"
+    assert differ["Hyprspace, loaded-rtt, baseline"] == "is iperf3's number as printed, which is in µs"
     for arm in ("VpnCloud", "Hyprspace"):
         assert (
             differ[f"{arm}, tcp-received, baseline"]
