@@ -23,7 +23,7 @@ def reference_of(plan: PlanInfo) -> str | None:
 
 
 def contenders(plan: PlanInfo, reference: str | None) -> list[ArmInfo]:
-    """Return the arms that are compared with each other: all but direct, anchors, and the second names of arms."""
+    """Return the arms that a study asks about: all but direct, anchors, and the second names of arms."""
     return [arm for arm in plan.arms if arm.same_as is None and arm.name != reference and arm.vpn != ANCHOR]
 
 

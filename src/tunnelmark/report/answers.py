@@ -190,9 +190,9 @@ def _next(analysis: Analysis, ranking: Ranking, front: InFront) -> str:
         return ""
     cells = _by_estimate([analysis.cell(arm, ranking.setting, ranking.metric) for arm in front.behind])
     order = {cell.arm: place for place, cell in enumerate(cells)}
-    pairs = [one for one in analysis.pairs if (one.setting, one.metric) == (ranking.setting, ranking.metric)]
-    apart = [(one.arm, one.against) for one in pairs if one.differs and {one.arm, one.against} <= order.keys()]
-    beaten = {max(pair, key=lambda arm: order[arm]) for pair in apart}
+    pairs = queries.pairs(analysis, ranking.setting, cells[0].metric)
+    apart = [arms for arms, one in pairs.items() if one.differs and order.keys() >= set(arms)]
+    beaten = {max(arms, key=lambda arm: order[arm]) for arms in apart}
     ahead = [cell for cell in cells if cell.arm not in beaten]
     if len(ahead) > NAMED:
         return f"next: {_either([cell.arm for cell in ahead])}, not shown to differ"
@@ -257,11 +257,12 @@ def _effects(
         each.append(said if len(cells) == 1 else f"{cell.arm} {said}")
     if len(cells) == 1:
         return ", ".join([*each, *judged])
-    every = "both" if len(cells) == 2 else f"all {len(cells)}"
-    whose = [
-        (every if len(arms) == len(cells) else formatting.listed(arms), verdict) for verdict, arms in judged.items()
+    every = in_front.both_or_all(len(cells))
+    shared = [
+        f"{every if len(arms) == len(cells) else formatting.listed(arms)}: {verdict}"
+        for verdict, arms in judged.items()
     ]
-    return "; ".join([*each, *(f"{arms}: {verdict}" for arms, verdict in whose)])
+    return "; ".join([*each, *shared])
 
 
 def _by_estimate(cells: Sequence[MetricCell]) -> list[MetricCell]:

@@ -61,8 +61,9 @@ def tables(analysis: Analysis) -> tuple[PairTable, ...]:
 def lead(analysis: Analysis, ranking: Ranking, front: InFront) -> str:
     """Say how the leading arm compares with each arm that is not shown to be equal to it.
 
-    It is the one with the most favourable estimate of those that the answer calls ahead, or else of all. The clause names at most four other arms, and counts those that follow. "" if all ranked arms are in front, or
-    if no comparison that would be named has a finite estimate.
+    It is the one with the most favourable estimate of those that the answer calls ahead, or else of all. The clause
+    names at most four other arms, and counts those that follow. "" if all ranked arms are in front, or if no comparison
+    that would be named has a finite estimate.
     """
     arms = _in_order(analysis, ranking)
     if not front.behind:

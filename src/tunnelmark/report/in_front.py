@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tunnelmark.analyse.model import Analysis, Ranking
-from tunnelmark.report import formatting
+from tunnelmark.report import formatting, queries
 
 NAMED = 3
 """If more arms than this share the first rank, so many are named, by their estimates, and the last; if all of them equal
@@ -34,16 +34,16 @@ def of_ranking(analysis: Analysis, ranking: Ranking) -> InFront:
     """Return the groups of a ranking's arms."""
     front = [place.arm for place in ranking.places if place.first == 1]
     behind = [place.arm for place in ranking.places if place.first != 1]
-    pairs = [one for one in analysis.pairs if (one.setting, one.metric) == (ranking.setting, ranking.metric)]
-    # An arm in front loses to none, so it is ahead of each arm from which it differs.
-    apart = {frozenset((one.arm, one.against)) for one in pairs if one.differs}
-    ahead = [arm for arm in front if behind and all(frozenset((arm, other)) in apart for other in behind)]
-    level = [arm for arm in front if not any(frozenset((arm, other)) in apart for other in behind)]
     cells = [analysis.cell(arm, ranking.setting, ranking.metric) for arm in front]
+    pairs = queries.pairs(analysis, ranking.setting, cells[0].metric)
+    # An arm in front loses to none, so it is ahead of each arm from which it differs.
+    apart = {arms for arms, one in pairs.items() if one.differs}
+    ahead = [arm for arm in front if behind and all((arm, other) in apart for other in behind)]
+    level = [arm for arm in front if not any((arm, other) in apart for other in behind)]
     tie = ""
     if all(cell.verdict == "equal" for cell in cells):
         tie = "tie"
-    elif all(one.equal for one in pairs if one.arm in front and one.against in front):
+    elif all(one.equal for arms, one in pairs.items() if set(arms) <= set(front)):
         tie = f"tie within {formatting.margin(cells[0].metric)}"
     return InFront(tuple(front), tuple(behind), tuple(ahead), tuple(level), tie)
 
@@ -55,11 +55,10 @@ def in_words(found: InFront, ranking: Ranking) -> tuple[str, str]:
         return named, ": "
     if len(front) == 1:
         count = len(ranking.places) - ranking.places[0].last
-        whom = f"all {count} others" if count == len(behind) else f"{count} of {len(behind)} others"
-        return named, f" is best, ahead of {behind[0] if len(behind) == 1 else whom}: "
+        return named, f" is best, ahead of {behind[0] if len(behind) == 1 else _others(count, len(behind))}: "
     if not behind:
         if found.tie:
-            return "", f"{'both' if len(front) == 2 else f'all {len(front)}'} {found.tie}: "
+            return "", f"{both_or_all(len(front))} {found.tie}: "
         return "", f"{'neither' if len(front) == 2 else f'none of the {len(front)}'} is shown to be ahead: "
     beaten = f"the {len(behind)} others" if len(behind) > NAMED else formatting.listed(behind)
     ahead, level = found.ahead, found.level
@@ -79,14 +78,13 @@ def at_a_glance(found: InFront, ranking: Ranking, best: str, effect: str) -> str
     """
     ranked = len(ranking.places)
     if found.tie and not found.behind and ranked > 1:
-        return f"{'both' if ranked == 2 else f'all {ranked}'} tie"
+        return f"{both_or_all(ranked)} tie"
     beaten = next(ranked - place.last for place in ranking.places if place.arm == best)
     if ranked == 1:
         return f"{best} {effect}"
     if not beaten:
         return f"{best} {effect}, not shown to be ahead"
-    whom = f"all {beaten}" if beaten == ranked - 1 else f"{beaten} of {ranked - 1}"
-    return f"{best} {effect}, ahead of {'the other' if ranked == 2 else f'{whom} others'}"
+    return f"{best} {effect}, ahead of {'the other' if ranked == 2 else _others(beaten, ranked - 1)}"
 
 
 def parted(found: InFront) -> bool:
@@ -94,6 +92,15 @@ def parted(found: InFront) -> bool:
     return bool(found.ahead and found.level and not found.tie) and len(found.ahead) + len(found.level) == len(
         found.arms
     )
+
+
+def both_or_all(count: int) -> str:
+    """Return the word for all of so many arms, of two or more: `both`, `all 5`."""
+    return "both" if count == 2 else f"all {count}"
+
+
+def _others(count: int, of: int) -> str:
+    return f"all {of} others" if count == of else f"{count} of {of} others"
 
 
 def _are(arms: Sequence[str]) -> str:

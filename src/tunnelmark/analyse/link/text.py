@@ -112,10 +112,10 @@ def untested(checks: Iterable[LinkCheck], counted: Iterable[tuple[str, str, Link
     """Return as text which parts of profiles were not tested by looks or counts; "" if all were tested.
 
     A part is in the text if some look or count could not test it and no other look or count has shown it; the text has
-    the last reason for each such part, once for profiles whose reasons differ only in numbers. `counted`: what `counts.parts` yields: the names of profile and topology, and
-    the judged part; it can be untested only in a direction that was looked at, if its link was. Looks of earlier
-    versions have lines and no parts: each line that is judged, or for which the profile states something, counts as a
-    part.
+    the last reason for each such part, once for profiles whose reasons differ only in numbers. `counted`: what
+    `counts.parts` yields: the names of profile and topology, and the judged part; it can be untested only in a
+    direction that was looked at, if its link was. Looks of earlier versions have lines and no parts: each line that is
+    judged, or for which the profile states something, counts as a part.
     """
     tested: set[PartOfLink] = set()
     reasons: dict[PartOfLink, tuple[str, str]] = {}
