@@ -156,6 +156,10 @@ class ClaimTable(TomlTable):
     over: list[OverTable] = Field(default=[], description='a list such as [{ arm = "Internal" }]')
     within: float | None = Field(default=None, gt=1, description="a factor above 1")
     plus_minus: float | None = Field(default=None, gt=0, description="a number above 0, in the source's unit")
+    printed: float | None = Field(
+        default=None,
+        description="the effect that the source prints, where it prints no values that it could be taken of",
+    )
     least: float | None = Field(default=None, description=_RANGE)
     most: float | None = Field(default=None, description=_RANGE)
     together: bool = Field(default=False, description="true where one claim is about all its arms and conditions")

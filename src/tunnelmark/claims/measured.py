@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from itertools import permutations
+from statistics import fmean
 
 from tunnelmark.analyse.model import RELIABLE, Analysis, Bottleneck, MetricCell, Scenario
 from tunnelmark.analyse.pairing import setting_of
@@ -63,10 +66,12 @@ class RunValues:
         `cells`, `scale` ("ratio" or "difference"), `conservative`: see `model.Values.obstacle`.
         """
         for cell in cells:
-            if reason := self._missing(cell):
+            if reason := self._missing(cell) or self._needs_cores(cell, cells) or self._with_full_cores(cell):
                 return reason
         if scale != "ratio":
             return ""
+        if reason := self._by_a_ceiling(cells):
+            return reason
         # A value that is too low on the other side of the ratio would favour the claim, so none may be limited there.
         others_are_free = not any(self._processor(cell) for cell in cells if cell not in conservative)
         for cell in cells:
@@ -101,6 +106,59 @@ class RunValues:
         placed = (lab.get("placement") if isinstance(lab, Mapping) else None) or {}
         found = placed.get(setting.topology) if setting is not None else None
         return int(found["cores_per_node"]) if found else self._analysis.results.plan.cores
+
+    def _needs_cores(self, cell: Cell, cells: Collection[Cell]) -> str:
+        """Return the reason, if the figure needs nodes with several cores and they have one here; else "".
+
+        A time needs them only in a comparison with the bare link: with one core a VPN's daemon is woken on the core of the
+        program that waits for it, which takes less time than on another core, and the bare link wakes no daemon. Two VPNs
+        are woken alike.
+        """
+        quantity = self._claims.quantities[cell.quantity]
+        if not quantity.several_cores or self._cores(cell) != 1:
+            return ""
+        named = self._claims.describe(cell)
+        if quantity.kind != "time":
+            return f"{named}: a node has one core here, which the VPN, the load and the kernel share"
+        if cell.arm != self._direct or len({each.arm for each in cells}) == 1:
+            return ""
+        return f"{named}: a node has one core here, so that no daemon is woken on another, and the bare link wakes none"
+
+    def _with_full_cores(self, cell: Cell) -> str:
+        """Return the reason, if the figure says nothing once a core is full and one is full here; else ""."""
+        if not self._claims.quantities[cell.quantity].unless_full:
+            return ""
+        bound = self._processor(cell)
+        full = bound.text if bound is not None else self._full_core(cell)
+        named = self._claims.describe(cell)
+        return f"{named}: {full} was fully used here, and the figure then depends on this machine" if full else ""
+
+    def _by_a_ceiling(self, cells: Mapping[Cell, int]) -> str:
+        """Return the reason, if one of two rates could not exceed the other, whatever the impairment does; else "".
+
+        That is so if an arm reaches less here without the impairment than the other does with it, and the source's did
+        not: then what holds the arm without the impairment decides the comparison.
+        """
+        for one, other in permutations(cells, 2):
+            condition = self._claims.conditions[one.condition]
+            alike = (one.quantity, one.condition) == (other.quantity, other.condition)
+            if len(cells) > 2 or not alike or not condition.impaired or not self._lowered(one):
+                return ""
+            free = [
+                replace(one, condition=name)
+                for name, each in self._claims.conditions.items()
+                if not each.impaired and each.topology == condition.topology
+            ]
+            for cell in free:
+                mine, others = self._values(cell).values(), self._values(other).values()
+                printed = [self._claims.printed.get(each) for each in (cell, other)]
+                there = printed[0] is not None and printed[1] is not None and printed[0].value < printed[1].value
+                if mine and others and fmean(mine) < fmean(others) and not there:
+                    return (
+                        f"{self._claims.describe(cell)}: even this is less here than {self._claims.describe(other)}, which "
+                        "was not so there, and so decides instead of the impairment"
+                    )
+        return ""
 
     def _setting(self, cell: Cell) -> Scenario | None:
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
@@ -160,8 +218,6 @@ class RunValues:
             return f"this run has no arm {arm}"
         if not quantity.of_arm and quantity.workload not in {use.name for use in plan.workloads}:
             return f"this run has no workload {quantity.workload}"
-        if quantity.several_cores and self._cores(cell) == 1:
-            return f"{named}: a node has one core here, which the VPN, the load and the kernel share"
         if quantity.statistic == run_statistics.SUITE and plan.design.part.workloads:
             return "this run has only a part of the workloads, and the source counts the successes of all of them"
         if quantity.statistic in run_statistics.SHARES:
@@ -203,23 +259,26 @@ class RunValues:
         """
         quantity, condition = self._claims.quantities[cell.quantity], self._claims.conditions[cell.condition]
         named = self._claims.describe(cell)
-        bound = self._processor(cell)
-        if quantity.unless_full:
-            full = bound.text if bound is not None else self._full_core(cell)
-            return (
-                f"{named}: {full} was fully used here, and CPU that a test takes then depends on this machine"
-                if full
-                else ""
-            )
-        if bound is None or not self._times_work(cell):
+        if quantity.unless_full or not self._times_work(cell):
             return ""
-        if quantity.all_nodes and not self._analysis.results.environment.get("hosts"):
-            return (
-                f"{named}: all nodes work at once and share the cores of this machine; {bound.text} is the limit here"
-            )
+        one_machine = not self._analysis.results.environment.get("hosts")
+        if quantity.all_nodes and one_machine and (reason := self._all_at_once(cell)):
+            return f"{named}: all nodes work at once and share the cores of this machine; {reason}"
+        bound = self._processor(cell)
+        if bound is None:
+            return ""
         if condition.impaired or self._filled_the_link(cell):
             return f"{named}: the link is taken for the limit there, and {bound.text} is here"
         return ""
+
+    def _all_at_once(self, cell: Cell) -> str:
+        """Return what limits a rate of all nodes at once, if it is not the link; "" if it is, or its impairment is."""
+        bound, impaired = self._bound(cell), self._claims.conditions[cell.condition].impaired
+        if bound is not None and _is_machine(bound):
+            return f"{bound.text} is the limit here"
+        if impaired or (bound is not None and bound.what == "link"):
+            return ""
+        return "the link is not the limit here"
 
     def _processor(self, cell: Cell) -> Bottleneck | None:
         """Return the bottleneck of the cell in this run if it is the processor or the emulator; else None."""

@@ -41,7 +41,8 @@ class Quantity:
     `unless_full`: the figure says nothing if a node's cores are full.
     `full_only`: the figure depends on how long the source's tests were, so only a run with `--full` has it.
     `all_nodes`: all nodes send and receive at once, so it says little where nodes share the cores of one machine.
-    `several_cores`: the figure needs nodes with more than one core each, such as how far a process fills a core.
+    `several_cores`: the figure needs nodes with more than one core each, such as how far a process fills a core; a time
+    does so only where it is compared with that of the bare link.
     """
 
     name: str
@@ -233,7 +234,12 @@ class ClaimsFile:
         conditions = {
             name: replace(each, profile=part.profiles.get(name, each.profile)) for name, each in self.conditions.items()
         }
-        return replace(self, arms={**self.arms, **part.arms}, conditions=conditions)
+        called = {self.arms[arm]: name for arm, name in part.arms.items() if arm in self.arms}
+        differences = tuple(
+            replace(each, arms=tuple(called.get(arm, arm) for arm in each.arms)) for each in self.differences
+        )
+        arms = {**self.arms, **part.arms}
+        return replace(self, arms=arms, conditions=conditions, differences=differences)
 
     @property
     def title(self) -> str:

@@ -218,7 +218,17 @@ def _features(claim: ClaimTable, table: ClaimsTable) -> list[Claim]:
             says = claim.says.format(vpn=table.called.get(vpn, vpn), criterion=criterion, value=value)
             feature = Feature(vpn, tuple(keys), cell, table.source.title)
             name = f"{claim.id}.{vpn}" + (f".{_slug(criterion)}" if len(claim.criteria) > 1 else "")
-            found.append(Claim(name, claim.place, says, (), contradicted=claim.contradicted, feature=feature))
+            found.append(
+                Claim(
+                    name,
+                    claim.place,
+                    says,
+                    (),
+                    untestable=claim.untestable,
+                    contradicted=claim.contradicted,
+                    feature=feature,
+                )
+            )
     return found
 
 
@@ -257,7 +267,10 @@ def _orders(claim: ClaimTable, names: ClaimNames, printed: Mapping[Cell, Printed
         cells: tuple[Cell, ...] = ()
         if claim.test == "groups":
             rows = statements.groups(
-                [[Cell(quantity.name, each, arm) for arm in group] for group in claim.groups], printed, quantity
+                [[Cell(quantity.name, each, arm) for arm in group] for group in claim.groups],
+                printed,
+                quantity,
+                claim.margin,
             )
         elif claim.test == "apart":
             rows = statements.apart(

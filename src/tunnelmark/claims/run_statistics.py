@@ -28,6 +28,7 @@ OfSeconds = Literal[
     "seconds-cv",
     "seconds-lower-quartile",
     "seconds-upper-quartile",
+    "seconds-min",
     "seconds-max",
 ]
 OfRuns = Literal["runs-sd"]
@@ -99,6 +100,8 @@ def made_of(values: Sequence[float], statistic: str) -> float:
             return pstdev(values)
         case "seconds-cv":
             return pstdev(values) / fmean(values)
+        case "seconds-min":
+            return min(values)
         case "seconds-max":
             return max(values)
     lower, _, upper = quantiles(values, n=4, method="inclusive")

@@ -23,7 +23,7 @@ def effect(claim: ClaimTable, cell: Cell, printed: Table, within: float) -> Stat
     """
     terms = _terms(cell, claim.over)
     scale: EffectScale = "ratio" if claim.test == "ratio" else "difference"
-    value = _printed(terms, scale, printed)
+    value = _printed(terms, scale, printed) if claim.printed is None else claim.printed
     if claim.least is not None or claim.most is not None:
         return Statement(terms, scale, claim.least, claim.most, value)
     if value is None:
@@ -67,13 +67,17 @@ def before(better: Cell, worse: Cell, printed: Table, quantity: Quantity, over: 
     return Statement(terms, "ratio", 1.0, None, _printed(terms, "ratio", printed), strict=True)
 
 
-def groups(of: Sequence[Sequence[Cell]], printed: Table, quantity: Quantity) -> tuple[Statement, ...]:
-    """Return the statements that each cell of a group is better than each cell of the next group."""
-    return tuple(
+def groups(of: Sequence[Sequence[Cell]], printed: Table, quantity: Quantity, margin: float) -> tuple[Statement, ...]:
+    """Return the statements that each cell of a group is better than each cell of the next group.
+
+    `margin`: as in `order`.
+    """
+    found = (
         before(better, worse, printed, quantity)
         for group, following in pairwise(of)
         for better, worse in product(group, following)
     )
+    return tuple(one for one in found if one.printed is None or not 1 / margin < one.printed < margin)
 
 
 def apart(pairs: Sequence[tuple[Cell, Cell]], differ: bool) -> tuple[Apart, ...]:

@@ -321,7 +321,7 @@ def _bound(analysis: Analysis, cells: Sequence[MetricCell]) -> str:
         bound = bound_of(analysis, cell.arm, cell.setting, cell.metric)
         what = apart_from_direct(analysis, cell)
         if not what and bound is not None:
-            what = f"bound by {bound.text}" if bound.what != "unknown" else "what bound it was not seen"
+            what = f"bound by {bound.text}" if bound.what != "unknown" else "bound by a limit that was not seen"
         what = what or (formatting.CEILINGS[cell.ceiling] if cell.ceiling else "")
         if what:
             by.setdefault(what, []).append(cell.arm)

@@ -17,10 +17,10 @@ LEGEND = (
     "? undecided: neither, at this precision. – not testable here. In the source: as printed there, or computed from what is. "
     "What is allowed is this project's choice, in the file of claims. "
     "“See difference 3” names what the run does otherwise than the source with the figures of a claim that did not hold, by the number in that list: it "
-    "may be the reason, and was not tested. "
+    "may be the reason, and was not tested; differences that concern all claims of a workload alike are not named. "
     "Of a claim of several comparisons: how many are shown, and of how many the contrary is; τ is Kendall's rank correlation of the order found with the one claimed. "
     "Each claim is judged by itself, so one may hold although the answers above, which take all of a study's comparisons together, leave the same open. "
-    "Claims are of means over blocks; tables show medians, so their figures may differ."
+    "Claims are of means over blocks, with Student's intervals; tables show medians, or intervals by another method, so their figures may differ."
 )
 
 FIGURES_HEAD = ("compared", "in the source", "allowed", "found here")

@@ -269,9 +269,9 @@ def _missing(analysis: Analysis, verdicts: Verdicts) -> str:
         said += left
         said += [each.title for name, each in claims.conditions.items() if name not in ours]
         if claims.also:
-            studies = "a study" if len(claims.also) == 1 else "studies"
+            one = len(claims.also) == 1
             said.append(
-                f"what repeats further parts of it is {studies} of {'its' if len(claims.also) == 1 else 'their'} own: {formatting.listed(claims.also)}"
+                f"further parts of it, repeated by {'a study' if one else 'studies'} of {'its' if one else 'their'} own: {formatting.listed(claims.also)}"
             )
     if silent := _silent(analysis):
         said.append(f"{formatting.listed(silent)} (in the plan, but without a result)")

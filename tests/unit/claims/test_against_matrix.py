@@ -87,10 +87,10 @@ def test_table_1_against_today_s_matrix() -> None:
     }  # fmt: skip
     assert changed == {
         "features.zerotier.open-source",
-        "features.firezone.unattended-registration",
-        "features.wg-easy.access-control-lists",
+        "features-changed.firezone.unattended-registration",
+        "features-changed.wg-easy.access-control-lists",
         "features-contradicted.netmaker",
-        "optional-features.netbird.granular-access-control-lists",
+        "optional-features-changed.netbird",
     }
 
 

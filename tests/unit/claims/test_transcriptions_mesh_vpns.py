@@ -90,7 +90,6 @@ CONTRADICTED = {
     "ping-cluster-order.medium",
     "ping-cluster-order.high",
     "tcp-high-alike",
-    "udp-headscale-backpressure",
     "udp-failure-means-vpn",
     "parallel-anomaly-grows-medium",
     "parallel-converges-more",

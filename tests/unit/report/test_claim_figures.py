@@ -9,6 +9,7 @@ from tunnelmark.claims.model import Cell, Effect, EffectScale, Statement
 from tunnelmark.report import claim_figures
 
 CASCADE = reading.find("cascade")
+OFFLOADS = reading.find("wireguard-go-offloads")
 
 
 def of(
@@ -18,8 +19,8 @@ def of(
 
 
 TCP = of("ratio", ("tcp", "local-1", "WireGuard", 1), ("tcp", "local-1", "OpenVPN", -1))
-CORES = of("difference", ("cores", "local-1", "WireGuard", 1), low=None, high=95.0)
-MORE_CORES = of("difference", ("cores", "local-1", "WireGuard", 1), ("cores", "local-1", "Direct", -1))
+RESENT = of("difference", ("retransmits", "jumbo", "after", 1), low=None, high=95.0)
+MORE_RESENT = of("difference", ("retransmits", "jumbo", "after", 1), ("retransmits", "jumbo", "kernel", -1))
 HOPS = of("ratio", ("tcp", "local-1", "Direct", 1), ("udp", "local-3", "Direct", -1))
 SHARES = of(
     "ratio",
@@ -34,8 +35,13 @@ SHARES = of(
     ("statement", "compared", "printed", "allowed"),
     [
         (TCP, "throughput of TCP, one hop, local: WireGuard / OpenVPN", "1.25×", "≥ 1×"),
-        (CORES, "how much of all cores is used, one hop, local, WireGuard", "1.25 %", "≤ 95 %"),
-        (MORE_CORES, "how much of all cores is used, one hop, local: WireGuard − Direct", "1.25 points", "≥ 1 points"),
+        (RESENT, "share of TCP segments that are sent again, cards that split and merge, after", "1.25 %", "≤ 95 %"),
+        (
+            MORE_RESENT,
+            "share of TCP segments that are sent again, cards that split and merge: after − kernel",
+            "1.25 points",
+            "≥ 1 points",
+        ),
         (HOPS, "Direct: throughput of TCP, one hop, local / throughput of UDP, three hops, local", "1.25×", "≥ 1×"),
         (
             SHARES,
@@ -46,19 +52,22 @@ SHARES = of(
     ],
 )
 def test_a_figure_says_what_it_compares(statement, compared, printed, allowed):
-    assert claim_figures.compared(statement, CASCADE) == compared
-    assert claim_figures.printed(statement, CASCADE) == printed
-    assert claim_figures.allowed(statement, CASCADE) == allowed
+    source = OFFLOADS if statement in (RESENT, MORE_RESENT) else CASCADE
+    assert claim_figures.compared(statement, source) == compared
+    assert claim_figures.printed(statement, source) == printed
+    assert claim_figures.allowed(statement, source) == allowed
 
 
 @pytest.mark.parametrize(
     ("low", "high", "allowed"), [(88.7, 108.7, "≥ 88.7 %"), (-0.1, 0.1, "≤ 0.1 %"), (4.0, 9.0, "4 to 9 %")]
 )
 def test_a_share_is_not_allowed_what_no_share_is(low: float, high: float, allowed: str):
-    cores = of("difference", ("cores", "local-1", "WireGuard", 1), low=low, high=high)
-    more = of("difference", ("cores", "local-1", "WireGuard", 1), ("cores", "local-1", "Direct", -1), low=-1, high=200)
-    assert claim_figures.allowed(cores, CASCADE) == allowed
-    assert claim_figures.allowed(more, CASCADE) == "-1 to 200 points"
+    resent = of("difference", ("retransmits", "jumbo", "after", 1), low=low, high=high)
+    more = of(
+        "difference", ("retransmits", "jumbo", "after", 1), ("retransmits", "jumbo", "kernel", -1), low=-1, high=200
+    )
+    assert claim_figures.allowed(resent, OFFLOADS) == allowed
+    assert claim_figures.allowed(more, OFFLOADS) == "-1 to 200 points"
 
 
 def test_equal_values_have_a_number_and_no_interval():
