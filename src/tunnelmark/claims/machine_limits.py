@@ -1,0 +1,184 @@
+"""Says which comparisons with a source this machine's processor, or the bare link's lack of a daemon, would decide."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from itertools import permutations
+from statistics import fmean
+
+from tunnelmark.analyse.model import Bottleneck
+from tunnelmark.claims import run_statistics
+from tunnelmark.claims.model import Cell
+from tunnelmark.claims.run_cells import RunCells
+
+LINK_SHARE = 0.9
+"""An arm that reached this share of the source's bare link was limited by that link, not by its processor."""
+
+
+def _is_machine(bound: Bottleneck) -> bool:
+    """Return whether a faster machine would carry more: the processor or the emulator was the limit."""
+    return bound.processor or bound.what == "emulator"
+
+
+class MachineLimits:
+    """What of a run depends on the machine that it ran on."""
+
+    def __init__(self, run: RunCells) -> None:
+        self._run = run
+
+    def of_a_figure(self, cell: Cell, cells: Collection[Cell]) -> str:
+        """Return the reason why a figure, next to the others that it is compared with, says which machine this is; or ""."""
+        return self._needs_cores(cell, cells) or self._with_full_cores(cell)
+
+    def of_a_ratio(self, cells: Mapping[Cell, int], conservative: Collection[Cell]) -> str:
+        """Return the reason why a ratio says which machine this is; "" if it does not.
+
+        `cells`, `conservative`: see `model.Values.obstacle`.
+        """
+        if reason := self._by_a_ceiling(cells):
+            return reason
+        # A value that is too low on the other side of the ratio would favour the claim, so none may be limited there.
+        others_are_free = not any(self._processor(cell) for cell in cells if cell not in conservative)
+        for cell in cells:
+            excused = others_are_free and cell in conservative and self._lowered(cell)
+            if not excused and (reason := self._held_by_the_processor(cell)):
+                return reason
+        return self._bound_unlike(cells, conservative)
+
+    def _needs_cores(self, cell: Cell, cells: Collection[Cell]) -> str:
+        """Return the reason, if the figure needs nodes with several cores and they have one here; else "".
+
+        A time needs them only in a comparison with the bare link: with one core a VPN's daemon is woken on the core of the
+        program that waits for it, which takes less time than on another core, and the bare link wakes no daemon. Two VPNs
+        are woken alike.
+        """
+        quantity = self._run.claims.quantities[cell.quantity]
+        if not quantity.several_cores or self._run.cores(cell) != 1:
+            return ""
+        named = self._run.claims.describe(cell)
+        if quantity.kind != "time":
+            return f"{named}: a node has one core here, which the VPN, the load and the kernel share"
+        if cell.arm != self._run.direct or len({each.arm for each in cells}) == 1:
+            return ""
+        return f"{named}: a node has one core here, so that no daemon is woken on another, and the bare link wakes none"
+
+    def _with_full_cores(self, cell: Cell) -> str:
+        """Return the reason, if the figure says nothing once a core is full and one is full here; else ""."""
+        if not self._run.claims.quantities[cell.quantity].unless_full:
+            return ""
+        bound = self._processor(cell)
+        full = bound.text if bound is not None else self._run.full_core(cell)
+        named = self._run.claims.describe(cell)
+        return f"{named}: {full} was fully used here, and the figure then depends on this machine" if full else ""
+
+    def _by_a_ceiling(self, cells: Mapping[Cell, int]) -> str:
+        """Return the reason, if one of two rates could not exceed the other, whatever the impairment does; else "".
+
+        That is so if an arm reaches less here without the impairment than the other does with it, and the source's did
+        not: then what holds the arm without the impairment decides the comparison.
+        """
+        for one, other in permutations(cells, 2):
+            condition = self._run.claims.conditions[one.condition]
+            alike = (one.quantity, one.condition) == (other.quantity, other.condition)
+            if len(cells) > 2 or not alike or not condition.impaired or not self._lowered(one):
+                return ""
+            free = [
+                replace(one, condition=name)
+                for name, each in self._run.claims.conditions.items()
+                if not each.impaired and each.topology == condition.topology
+            ]
+            for cell in free:
+                mine, others = self._run.values(cell).values(), self._run.values(other).values()
+                printed = [self._run.claims.printed.get(each) for each in (cell, other)]
+                there = printed[0] is not None and printed[1] is not None and printed[0].value < printed[1].value
+                if mine and others and fmean(mine) < fmean(others) and not there:
+                    return (
+                        f"{self._run.claims.describe(cell)}: even this is less here than {self._run.claims.describe(other)}, which "
+                        "was not so there, and so decides instead of the impairment"
+                    )
+        return ""
+
+    def _bound_unlike(self, cells: Mapping[Cell, int], conservative: Collection[Cell]) -> str:
+        """Return the reason, if the processor limits one side of a ratio of rates and something else the other; else "".
+
+        Then the ratio is larger or smaller on a faster machine, whatever limited the source's. If the processor limits
+        both sides of the ratio, how fast it is cancels.
+        """
+        bounds = {
+            cell: bound for cell in cells if self._times_work(cell) and (bound := self._run.bound(cell)) is not None
+        }
+        slow = [cell for cell, bound in bounds.items() if _is_machine(bound)]
+        other = next((cell for cell in bounds if cell not in slow), None)
+        excused = all(cell in conservative and self._lowered(cell) for cell in slow)
+        if not sum(cells[cell] for cell in slow) or other is None or excused:
+            return ""
+        return (
+            f"{self._run.claims.describe(slow[0])}: {bounds[slow[0]].text} is the limit here, and {bounds[other].text} that of "
+            f"{self._run.claims.describe(other)}, so how fast this machine is would be in the ratio"
+        )
+
+    def _held_by_the_processor(self, cell: Cell) -> str:
+        """Return the reason, if the link limited the cell in the source and the processor limits it here; else "".
+
+        The ratio of such a cell depends on the machine.
+        """
+        quantity, condition = self._run.claims.quantities[cell.quantity], self._run.claims.conditions[cell.condition]
+        named = self._run.claims.describe(cell)
+        if quantity.unless_full or not self._times_work(cell):
+            return ""
+        if quantity.all_nodes and self._run.one_machine and (reason := self._all_at_once(cell)):
+            return f"{named}: all nodes work at once and share the cores of this machine; {reason}"
+        bound = self._processor(cell)
+        if bound is None:
+            return ""
+        if condition.impaired or self._filled_the_link(cell):
+            return f"{named}: the link is taken for the limit there, and {bound.text} is here"
+        return ""
+
+    def _all_at_once(self, cell: Cell) -> str:
+        """Return what limits a rate of all nodes at once, if it is not the link; "" if it is, or its impairment is."""
+        bound, impaired = self._run.bound(cell), self._run.claims.conditions[cell.condition].impaired
+        if bound is not None and _is_machine(bound):
+            return f"{bound.text} is the limit here"
+        if impaired or (bound is not None and bound.what == "link"):
+            return ""
+        return "the link is not the limit here"
+
+    def _processor(self, cell: Cell) -> Bottleneck | None:
+        """Return the bottleneck of the cell in this run if it is the processor or the emulator; else None."""
+        bound = self._run.bound(cell)
+        return bound if bound is not None and _is_machine(bound) else None
+
+    def _times_work(self, cell: Cell) -> bool:
+        """Return whether the value is a rate, or the time of a transfer; a scatter is compared in its own run."""
+        quantity = self._run.claims.quantities[cell.quantity]
+        if quantity.statistic in run_statistics.SPREADS:
+            return False
+        return quantity.kind == "rate" or self._times_a_transfer(cell)
+
+    def _times_a_transfer(self, cell: Cell) -> bool:
+        """Return whether the value is the time of a transfer of a fixed size, which says the same as its rate."""
+        found = self._run.cell(cell)
+        return (
+            found is not None
+            and self._run.claims.quantities[cell.quantity].kind == "time"
+            and found.metric.feels == "transfer"
+        )
+
+    def _lowered(self, cell: Cell) -> bool:
+        """Return whether a slow processor can only lower the cell's value."""
+        quantity = self._run.claims.quantities[cell.quantity]
+        return quantity.kind == "rate" and quantity.better == "higher" and quantity.statistic is None
+
+    def _filled_the_link(self, cell: Cell) -> bool:
+        if self._run.direct is None or cell.arm == self._run.direct:
+            return True
+        own, bare = (
+            self._run.claims.printed.get(each) for each in (cell, Cell(cell.quantity, cell.condition, self._run.direct))
+        )
+        if own is None or bare is None:
+            return False
+        # The time of a transfer is the shorter, the more of the link it had.
+        slower, faster = (bare, own) if self._run.claims.quantities[cell.quantity].kind == "time" else (own, bare)
+        return slower.value >= LINK_SHARE * faster.value
