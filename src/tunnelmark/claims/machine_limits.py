@@ -21,6 +21,13 @@ def _is_machine(bound: Bottleneck) -> bool:
     return bound.processor or bound.what == "emulator"
 
 
+def _in_words(bound: Bottleneck) -> str:
+    """Return what limited a cell, also of losses that show that a core was too slow."""
+    if bound.what == "loss" and bound.processor:
+        return f"a core (it is too slow for {bound.place}, which loses packets)"
+    return bound.text
+
+
 class MachineLimits:
     """What of a run depends on the machine that it ran on."""
 
@@ -114,7 +121,7 @@ class MachineLimits:
         if not sum(cells[cell] for cell in slow) or other is None or excused:
             return ""
         return (
-            f"{self._run.claims.describe(slow[0])}: {bounds[slow[0]].text} is the limit here, and {bounds[other].text} that of "
+            f"{self._run.claims.describe(slow[0])}: {_in_words(bounds[slow[0]])} is the limit here, and {bounds[other].text} that of "
             f"{self._run.claims.describe(other)}, so how fast this machine is would be in the ratio"
         )
 
@@ -133,7 +140,7 @@ class MachineLimits:
         if bound is None:
             return ""
         if condition.impaired or self._filled_the_link(cell):
-            return f"{named}: the link is taken for the limit there, and {bound.text} is here"
+            return f"{named}: the link is taken for the limit there, and {_in_words(bound)} is here"
         return ""
 
     def _all_at_once(self, cell: Cell) -> str:

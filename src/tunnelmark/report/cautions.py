@@ -39,6 +39,7 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
     said += stopped_runs.sentences(analysis)
     said += machine_facts.cautions(analysis)
     said += _not_carried(analysis)
+    said += _held_by_the_emulator(analysis)
     if recorded(analysis.results):
         said.append("Stacks were recorded while the numbers were measured, so the numbers include what that costs.")
     return tuple(said)
@@ -55,6 +56,19 @@ def _not_carried(analysis: Analysis) -> list[str]:
             text = f"A full load without a VPN, before the run, was more than this machine carries over {profile.name} on time: {found['said']}."
             said.append(text + (f" At {Rate(found['instead'])} it was on time." if found["instead"] else ""))
     return said
+
+
+def _held_by_the_emulator(analysis: Analysis) -> list[str]:
+    """Name the conditions in which the laboratory's emulator, and not the link, was the limit of the bare link."""
+    held = [
+        f"{setting.workload} over {setting.profile} ({setting.topology})"
+        for (arm, setting), bound in analysis.bound_by.items()
+        if arm == analysis.reference and bound.what == "emulator"
+    ]
+    if not held:
+        return []
+    text = f"The link emulator, and not the link, was the limit of {analysis.reference} by {formatting.listed(held)}"
+    return [f"{text}: this machine does not carry such a load there, so a VPN's share of it says little."]
 
 
 def _failed(analysis: Analysis) -> list[str]:
