@@ -41,6 +41,7 @@ def test_links_that_were_kept_or_not_looked_at_are_not_told(measured: object):
 def test_a_bare_link_that_the_emulator_held_is_told():
     """A VPN's share of 131 % of it was a first answer: the bare link had lost 80 % of its flood in the emulator."""
     found = judge(Study().results())
+    assert found.reference is not None
     setting = found.settings()[0]
 
     def said_of(arm: str) -> str:
