@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tunnelmark import registry
+from tunnelmark.analyse.intervals import MIN_BLOCKS
 from tunnelmark.claims import reading
 from tunnelmark.claims.differences import concerns
 from tunnelmark.claims.judging import judge
@@ -172,6 +173,7 @@ def test_the_usual_length_is_about_an_hour_of_traffic_at_most(file: ClaimsFile) 
     for name in (file.study, *file.also):
         plan = order(load_study(name, Files.standard(), registry.catalogue()))
         assert sum(context.seconds(trial) for trial in plan.trials) <= 75 * 60
+        assert plan.study.blocks >= MIN_BLOCKS, "fewer decide no claim"
 
 
 @pytest.mark.parametrize("file", FILES.values(), ids=FILES)
