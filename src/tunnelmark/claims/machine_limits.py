@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 from statistics import fmean
 
 from tunnelmark.analyse.model import Bottleneck
@@ -85,25 +85,28 @@ class MachineLimits:
         That is so if an arm reaches less here without the impairment than the other does with it, and the source's did
         not: then what holds the arm without the impairment decides the comparison.
         """
-        for one, other in permutations(cells, 2):
-            condition = self._run.claims.conditions[one.condition]
-            alike = (one.quantity, one.condition) == (other.quantity, other.condition)
-            if len(cells) > 2 or not alike or not condition.impaired or not self._lowered(one):
-                return ""
-            free = [
-                replace(one, condition=name)
-                for name, each in self._run.claims.conditions.items()
-                if not each.impaired and each.topology == condition.topology
-            ]
-            for cell in free:
-                mine, others = self._run.values(cell).values(), self._run.values(other).values()
-                printed = [self._run.claims.printed.get(each) for each in (cell, other)]
-                there = printed[0] is not None and printed[1] is not None and printed[0].value < printed[1].value
-                if mine and others and fmean(mine) < fmean(others) and not there:
-                    return (
-                        f"{self._run.claims.describe(cell)}: even this is less here than {self._run.claims.describe(other)}, which "
-                        "was not so there, and so decides instead of the impairment"
-                    )
+        if len(cells) != 2:
+            return ""
+        one, other = cells
+        claims, condition = self._run.claims, self._run.claims.conditions[one.condition]
+        alike = (one.quantity, one.condition) == (other.quantity, other.condition)
+        if not alike or not condition.impaired or not self._lowered(one):
+            return ""
+        without = [
+            name
+            for name, each in claims.conditions.items()
+            if not each.impaired and each.topology == condition.topology
+        ]
+        for (arm, against), name in product(permutations(cells, 2), without):
+            free = replace(arm, condition=name)
+            mine, theirs = self._run.values(free).values(), self._run.values(against).values()
+            printed = [claims.printed.get(each) for each in (free, against)]
+            there = printed[0] is not None and printed[1] is not None and printed[0].value < printed[1].value
+            if mine and theirs and fmean(mine) < fmean(theirs) and not there:
+                return (
+                    f"{claims.describe(free)}: even this is less here than {claims.describe(against)}, which "
+                    "was not so there, and so decides instead of the impairment"
+                )
         return ""
 
     def _bound_unlike(self, cells: Mapping[Cell, int], conservative: Collection[Cell]) -> str:
@@ -145,10 +148,10 @@ class MachineLimits:
 
     def _all_at_once(self, cell: Cell) -> str:
         """Return what limits a rate of all nodes at once, if it is not the link; "" if it is, or its impairment is."""
-        bound, impaired = self._run.bound(cell), self._run.claims.conditions[cell.condition].impaired
-        if bound is not None and _is_machine(bound):
-            return f"{bound.text} is the limit here"
-        if impaired or (bound is not None and bound.what == "link"):
+        if (machine := self._processor(cell)) is not None:
+            return f"{machine.text} is the limit here"
+        bound = self._run.bound(cell)
+        if self._run.claims.conditions[cell.condition].impaired or (bound is not None and bound.what == "link"):
             return ""
         return "the link is not the limit here"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise, product
 from math import prod
@@ -48,12 +48,7 @@ def order(
     statement too: its own source contradicts such a claim. If not all values are printed, only neighbours are paired.
     """
     pairs = combinations(cells, 2) if all(_known(cell, over, printed) for cell in cells) else pairwise(cells)
-    found = []
-    for better, worse in pairs:
-        one = before(better, worse, printed, quantity, over)
-        if one.printed is None or not 1 / margin < one.printed < margin:
-            found.append(one)
-    return tuple(found)
+    return _further_apart(margin, (before(better, worse, printed, quantity, over) for better, worse in pairs))
 
 
 def before(better: Cell, worse: Cell, printed: Table, quantity: Quantity, over: Sequence[OverTable] = ()) -> Statement:
@@ -72,17 +67,18 @@ def groups(of: Sequence[Sequence[Cell]], printed: Table, quantity: Quantity, mar
 
     `margin`: as in `order`.
     """
-    found = (
-        before(better, worse, printed, quantity)
-        for group, following in pairwise(of)
-        for better, worse in product(group, following)
-    )
-    return tuple(one for one in found if one.printed is None or not 1 / margin < one.printed < margin)
+    pairs = (pair for group, following in pairwise(of) for pair in product(group, following))
+    return _further_apart(margin, (before(better, worse, printed, quantity) for better, worse in pairs))
 
 
 def apart(pairs: Sequence[tuple[Cell, Cell]], differ: bool) -> tuple[Apart, ...]:
     """Return, for each pair, the statement that its runs differ, or (if `differ` is False) that they do not."""
     return tuple(Apart(one, other, differ) for one, other in pairs)
+
+
+def _further_apart(margin: float, found: Iterable[Statement]) -> tuple[Statement, ...]:
+    """Return the statements but those whose printed ratio is between 1 / `margin` and `margin`."""
+    return tuple(one for one in found if one.printed is None or not 1 / margin < one.printed < margin)
 
 
 def _terms(cell: Cell, over: Sequence[OverTable]) -> tuple[tuple[Cell, int], ...]:
