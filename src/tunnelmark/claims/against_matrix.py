@@ -50,8 +50,8 @@ def _unknown(claim: Claim, feature: Feature) -> Judged:
 
 
 def _own(fact: Fact, cited: str) -> bool:
-    """Return whether a fact of the matrix rests on any source but that of the claim."""
-    return any(not part.startswith(cited) for part in fact.source.split("; "))
+    """Return whether a fact of the matrix rests on any source but that of the claim, whose title is `cited`."""
+    return any(cited not in part for part in fact.source.split("; "))
 
 
 def _word(key: str, fact: Fact) -> FeatureVerdict | None:

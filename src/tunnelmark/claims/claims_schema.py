@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tunnelmark.claims.originals import TOPICS, Topic
+from tunnelmark.claims.originals import TOPICS, Machine, Topic
 from tunnelmark.claims.run_statistics import OF_ARM, SECONDS, SHARES, SPREADS, Statistic
 from tunnelmark.plan.fields import JoinedName, NameField
 from tunnelmark.plan.study_schema import TomlTable
@@ -50,6 +50,7 @@ class SetupTable(TomlTable):
     lengths: dict[str, TextLine] = Field(
         default={}, description="a table of the study's workloads, each with how long the source measured"
     )
+    free_cores: bool = Field(default=False, description="true where it says that no processor was the limit")
 
 
 class DifferenceTable(TomlTable):
@@ -65,7 +66,14 @@ class DifferenceTable(TomlTable):
     length: Literal["", "usual", "full"] = Field(
         default="", description="'usual' or 'full', where it is about that length"
     )
-    one_machine: bool = Field(default=False, description="true where it holds only of nodes that share one machine")
+    lacks: list[NameField] = Field(default=[], description="a list of workloads, where it is about runs without them")
+    machine: list[Machine] = Field(
+        default=[],
+        description="a list of 'one', 'one core a node' and 'shared cores', where it is about nodes of one machine, that have one core each, or share one",
+    )
+    makes: Literal["", "lower", "higher"] = Field(
+        default="", description="'lower' or 'higher', where it can move the figures that it is about in that way alone"
+    )
     decides: str = Field(default="", description="why claims about the figures that it is about cannot be tested")
 
 
@@ -105,6 +113,9 @@ class PartTable(TomlTable):
     profiles: dict[str, JoinedName] = Field(
         default={}, description="a table of names of a [condition], each with the profile of that study that repeats it"
     )
+    topologies: dict[str, JoinedName] = Field(
+        default={}, description="a table of names of a [condition], each with its topology in that study"
+    )
 
 
 class ConditionTable(TomlTable):
@@ -114,6 +125,9 @@ class ConditionTable(TomlTable):
     profile: JoinedName | Literal[""] = Field(default="", description="the profile of the study that repeats it")
     topology: JoinedName | Literal[""] = Field(default="", description="the topology, where the study has several")
     impaired: bool = Field(default=False, description="true where loss, delay or jitter of the link holds TCP down")
+    workloads: dict[str, NameField] = Field(
+        default={}, description="a table of workloads of quantities, each with the one that repeats it here"
+    )
     unmeasured: str = Field(default="", description="why the study has no such condition")
 
 
@@ -184,6 +198,10 @@ class ClaimTable(TomlTable):
         description='a table of rows of the matrix, each with true, false, a text, or "" (not compared) for every criterion',
     )
     untestable: str = Field(default="", description="why this laboratory cannot test it")
+    usual: str = Field(default="", description="why only a run with --full can test it")
+    studies: list[NameField] = Field(
+        default=[], description="a list of studies of `also` that can test it although it is `untestable` in others"
+    )
     contradicted: str = Field(default="", description="what the source's own figures say against it")
 
 

@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from tunnelmark.claims.model import Cell, Claim, ClaimsFile
-from tunnelmark.claims.originals import TOPICS, SourceDifference
+from collections.abc import Collection
+
+from tunnelmark.claims.model import Apart, Cell, ClaimsFile, Effect, Judged, Statement
+from tunnelmark.claims.originals import TOPICS, Machine, SourceDifference
 from tunnelmark.plan.model import Study
 from tunnelmark.record.results import PlanInfo
 
 
-def that_apply(claims: ClaimsFile, plan: Study | PlanInfo, *, one_machine: bool) -> tuple[SourceDifference, ...]:
+def that_apply(
+    claims: ClaimsFile, plan: Study | PlanInfo, machine: Collection[Machine] = ()
+) -> tuple[SourceDifference, ...]:
     """Return the source's differences that apply to a run or to a planned one, by topic, as reports number them.
 
-    `one_machine`: whether all nodes of the run shared a machine.
+    `machine`: what is true of the machine that the run's nodes shared.
     """
-    found = [each for each in claims.differences if _applies(each, claims, plan, one_machine=one_machine)]
+    found = [each for each in claims.differences if _applies(each, claims, plan) and set(each.machine) <= set(machine)]
     return tuple(sorted(found, key=lambda each: TOPICS.index(each.topic)))
 
 
-def _applies(difference: SourceDifference, claims: ClaimsFile, plan: Study | PlanInfo, *, one_machine: bool) -> bool:
+def _applies(difference: SourceDifference, claims: ClaimsFile, plan: Study | PlanInfo) -> bool:
+    workloads = {use.name for use in plan.workloads}
     named = (
         (difference.studies, {name_of(plan)}),
-        (difference.workloads, {use.name for use in plan.workloads}),
+        (difference.workloads, workloads),
+        (
+            difference.quantities,
+            {each.name for each in claims.quantities.values() if each.of_arm or each.workload in workloads},
+        ),
         (difference.arms, {arm.name for arm in plan.arms}),
         (difference.conditions, conditions_of(claims, plan)),
     )
     return (
         all(not asked or has & set(asked) for asked, has in named)
         and (not difference.length or (difference.length == "full") == plan.full)
-        and (one_machine or not difference.one_machine)
+        and not workloads & set(difference.lacks)
     )
 
 
@@ -48,21 +57,44 @@ def concerns(difference: SourceDifference, claims: ClaimsFile, cell: Cell) -> bo
     """Return whether a difference that applies to a run concerns this figure of it."""
     named = (
         (difference.quantities, cell.quantity),
-        (difference.workloads, claims.quantities[cell.quantity].workload),
         (difference.arms, claims.arms.get(cell.arm, "")),
         (difference.conditions, cell.condition),
     )
-    return all(not asked or own in asked for asked, own in named)
+    usual = claims.quantities[cell.quantity].workload
+    workloads = {usual, claims.conditions[cell.condition].workloads.get(usual, usual)}
+    return all(not asked or own in asked for asked, own in named) and (
+        not difference.workloads or bool(workloads & set(difference.workloads))
+    )
 
 
-def behind(claim: Claim, claims: ClaimsFile, found: tuple[SourceDifference, ...]) -> tuple[int, ...]:
-    """Return which of the differences `found` concern a figure of the claim, by their numbers from 1 on.
+def behind(judged: Judged, claims: ClaimsFile, found: tuple[SourceDifference, ...]) -> tuple[int, ...]:
+    """Return which of the differences `found` may be behind a verdict, by their numbers from 1 on.
 
-    Those that name neither arms, conditions nor quantities are left out: they concern all claims of a workload alike.
+    These concern a figure that decided it, and did not move it the other way. Differences that name neither arms,
+    conditions nor quantities are left out: they concern all claims of a workload alike.
     """
-    cells = {cell for statement in claim.statements for cell in statement.cells}
+    decided = [effect for effect in judged.effects if effect.outcome == judged.outcome]
+    cells = {cell for each in (decided or judged.claim.statements) for cell in _cells(each)}
     return tuple(
         number
         for number, each in enumerate(found, start=1)
-        if (each.arms or each.conditions or each.quantities) and any(concerns(each, claims, cell) for cell in cells)
+        if (each.arms or each.conditions or each.quantities)
+        and any(concerns(each, claims, cell) for cell in cells)
+        and (not each.makes or not decided or any(_towards(each, effect, claims) for effect in decided))
     )
+
+
+def _cells(of: Effect | Statement | Apart) -> tuple[Cell, ...]:
+    return of.statement.cells if isinstance(of, Effect) else of.cells
+
+
+def _towards(difference: SourceDifference, effect: Effect, claims: ClaimsFile) -> bool:
+    """Return whether a difference of which it is known how it moves figures can have moved an effect to its verdict."""
+    terms, low, high = effect.statement.terms, effect.statement.low, effect.statement.high
+    moved = sum(power for cell, power in terms if concerns(difference, claims, cell))
+    upwards, downwards = (moved > 0, moved < 0) if difference.makes == "higher" else (moved < 0, moved > 0)
+    if effect.outcome == "did not hold":
+        return upwards if high is not None and effect.estimate > high else downwards
+    if effect.outcome == "held" and (low is None or high is None):
+        return upwards if high is None else downwards
+    return bool(moved)

@@ -47,6 +47,7 @@ def judge(claim: Claim, values: Values, level: float = LEVEL) -> Judged:
         if values.single:
             return Judged(claim, "not testable", reason="features are held against the matrix, when a run is judged")
         return against_matrix.compare(claim, claim.feature)
+    claim = claim.of_a_lab() if values.measured_here and claim.elsewhere else claim
     judged: list[Effect] = []
     outcomes: list[ClaimOutcome] = []
     despite = ""

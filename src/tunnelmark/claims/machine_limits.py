@@ -12,8 +12,18 @@ from tunnelmark.claims import run_statistics
 from tunnelmark.claims.model import Cell
 from tunnelmark.claims.run_cells import RunCells
 
+SENT_AGAIN = "retransmit_share"
+"""The metric that says how much TCP sent again."""
+
 LINK_SHARE = 0.9
 """An arm that reached this share of the source's bare link was limited by that link, not by its processor."""
+
+COLLAPSED = 0.5
+"""An arm collapses here without impairment if it has less than this part of the source's share of the bare link."""
+
+MORE_LOST = 1.6
+"""From so many times the source's losses on, losses are this machine's: TCP's rate goes with one over their root (Mathis
+et al., CCR 27(3), 1997), which is then a factor of 1.25, the most that a ratio of rates may usually differ."""
 
 
 def _is_machine(bound: Bottleneck) -> bool:
@@ -43,13 +53,13 @@ class MachineLimits:
 
         `cells`, `conservative`: see `model.Values.obstacle`.
         """
-        if reason := self._by_a_ceiling(cells):
+        if reason := self._by_a_ceiling(cells) or self._by_a_collapse(cells, conservative):
             return reason
         # A value that is too low on the other side of the ratio would favour the claim, so none may be limited there.
         others_are_free = not any(self._processor(cell) for cell in cells if cell not in conservative)
         for cell in cells:
             excused = others_are_free and cell in conservative and self._lowered(cell)
-            if not excused and (reason := self._held_by_the_processor(cell)):
+            if not excused and (reason := self._held_by_the_processor(cell) or self._loses_more(cell)):
                 return reason
         return self._bound_unlike(cells, conservative)
 
@@ -66,7 +76,7 @@ class MachineLimits:
         named = self._run.claims.describe(cell)
         if quantity.kind != "time":
             return f"{named}: a node has one core here, which the VPN, the load and the kernel share"
-        if cell.arm != self._run.direct or len({each.arm for each in cells}) == 1:
+        if not self._run.is_bare(cell) or all(map(self._run.is_bare, cells)):
             return ""
         return f"{named}: a node has one core here, so that no daemon is woken on another, and the bare link wakes none"
 
@@ -109,6 +119,66 @@ class MachineLimits:
                 )
         return ""
 
+    def _by_a_collapse(self, cells: Mapping[Cell, int], conservative: Collection[Cell]) -> str:
+        """Return the reason, if an arm collapses here without the impairment that a ratio is about; else "".
+
+        It then keeps more of what it had than it would if the impairment alone took it.
+        """
+        conditions, direct = self._run.claims.conditions, self._run.direct
+        free = [cell for cell in cells if not conditions[cell.condition].impaired]
+        of_one = len({(cell.arm, cell.quantity) for cell in cells}) == 1
+        if direct is None or not of_one or len(cells) != 2 or len(free) != 1 or not self._lowered(free[0]):
+            return ""
+        own, bare = free[0], replace(free[0], arm=direct)
+        here = [self._run.values(cell).values() for cell in (own, bare)]
+        there = self._run.claims.printed.get(own)
+        carried = self._bare_there(bare)
+        if own in conservative or not all(here) or there is None or carried is None:
+            return ""
+        share, printed = fmean(here[0]) / fmean(here[1]), there.value / carried
+        if share >= COLLAPSED * printed:
+            return ""
+        of = "" if bare in self._run.claims.printed else " of what the bare link is printed to carry"
+        return (
+            f"{self._run.claims.describe(own)}: it has {100 * share:.2g} % of the bare link here, and had {100 * printed:.3g} %{of} "
+            "there, so that little is left for the impairment to take"
+        )
+
+    def _bare_there(self, bare: Cell) -> float | None:
+        """Return what the source's bare link had; by other rates in the same unit if the source does not print it.
+
+        The highest of these is the least that the link carries, so that an arm's share of it is no less than this says.
+        """
+        claims = self._run.claims
+        if bare in claims.printed:
+            return claims.printed[bare].value
+        unit = claims.quantities[bare.quantity].unit
+        carried = [
+            claims.printed[cell].value
+            for name, each in claims.quantities.items()
+            if each.kind == "rate" and each.unit == unit and not (each.all_nodes or each.unless_full or each.statistic)
+            if (cell := replace(bare, quantity=name)) in claims.printed
+        ]
+        return max(carried, default=None)
+
+    def _loses_more(self, cell: Cell) -> str:
+        """Return the reason, if packets that a program took too late are what limits a rate, and not so there; else ""."""
+        claims, bound = self._run.claims, self._run.bound(cell)
+        if bound is None or bound.what != "loss" or not bound.processor or not self._times_work(cell):
+            return ""
+        for name, quantity in claims.quantities.items():
+            of_it = (quantity.workload, quantity.metric) == (claims.quantities[cell.quantity].workload, SENT_AGAIN)
+            again = replace(cell, quantity=name)
+            if not of_it or quantity.statistic is not None or (there := claims.printed.get(again)) is None:
+                continue
+            here = [value / quantity.factor for value in self._run.values(again).values()]
+            if here and fmean(here) > MORE_LOST * there.value:
+                return (
+                    f"{claims.describe(cell)}: {_in_words(bound)} is the limit here, so that {fmean(here):.2g} % is sent again, "
+                    f"and {there.value:.2g} % there"
+                )
+        return ""
+
     def _bound_unlike(self, cells: Mapping[Cell, int], conservative: Collection[Cell]) -> str:
         """Return the reason, if the processor limits one side of a ratio of rates and something else the other; else "".
 
@@ -116,20 +186,24 @@ class MachineLimits:
         both sides of the ratio, how fast it is cancels.
         """
         bounds = {
-            cell: bound for cell in cells if self._times_work(cell) and (bound := self._run.bound(cell)) is not None
+            cell: self._run.bound(cell)
+            for cell in cells
+            if self._times_work(cell) and (self._run.bound(cell) is not None or self._run.is_unexplained(cell))
         }
-        slow = [cell for cell, bound in bounds.items() if _is_machine(bound)]
+        slow = {cell: bound for cell, bound in bounds.items() if bound is not None and _is_machine(bound)}
         other = next((cell for cell in bounds if cell not in slow), None)
         excused = all(cell in conservative and self._lowered(cell) for cell in slow)
         if not sum(cells[cell] for cell in slow) or other is None or excused:
             return ""
+        first, limit, elsewhere = next(iter(slow)), bounds[other], self._run.claims.describe(other)
+        that = f"{limit.text} that of {elsewhere}" if limit is not None else f"none was found of {elsewhere}"
         return (
-            f"{self._run.claims.describe(slow[0])}: {_in_words(bounds[slow[0]])} is the limit here, and {bounds[other].text} that of "
-            f"{self._run.claims.describe(other)}, so how fast this machine is would be in the ratio"
+            f"{self._run.claims.describe(first)}: {_in_words(slow[first])} is the limit here, and {that}, so how fast this "
+            "machine is would be in the ratio"
         )
 
     def _held_by_the_processor(self, cell: Cell) -> str:
-        """Return the reason, if the link limited the cell in the source and the processor limits it here; else "".
+        """Return the reason, if no processor limited the cell in the source and the processor limits it here; else "".
 
         The ratio of such a cell depends on the machine.
         """
@@ -144,6 +218,8 @@ class MachineLimits:
             return ""
         if condition.impaired or self._filled_the_link(cell):
             return f"{named}: the link is taken for the limit there, and {_in_words(bound)} is here"
+        if self._run.claims.there.free_cores:
+            return f"{named}: no processor was the limit there, by its own account, and {_in_words(bound)} is here"
         return ""
 
     def _all_at_once(self, cell: Cell) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from tunnelmark.analyse import steady
 from tunnelmark.analyse.model import RELIABLE, Analysis, MetricCell
 from tunnelmark.analyse.pairing import setting_of
 from tunnelmark.claims import differences, run_statistics
@@ -26,7 +27,7 @@ class RunValues:
     def __init__(self, claims: ClaimsFile, analysis: Analysis) -> None:
         self._run = RunCells(claims, analysis)
         self._limits = MachineLimits(self._run)
-        self.differences = differences.that_apply(claims, analysis.results.plan, one_machine=self._run.one_machine)
+        self.differences = differences.that_apply(claims, analysis.results.plan, self._run.machine)
 
     def of(self, cell: Cell) -> CellValues | None:
         """Return the run's values of one cell by block, in the source's unit; None if the run has none.
@@ -54,6 +55,13 @@ class RunValues:
                 return reason
         return self._limits.of_a_ratio(cells, conservative) if scale == "ratio" else ""
 
+    def unsteady(self, cell: Cell) -> str:
+        """Return the cell with how far the halves of its window were apart, as text; "" if it was stationary."""
+        found = self._run.cell(cell)
+        moved = None if found is None else steady.unsteady(self._run.analysis, found)
+        condition = self._run.claims.conditions[cell.condition].title
+        return "" if moved is None else f"{cell.arm}, {condition} ({moved:+.0f} %)".replace("(-", "(−")
+
     def _missing(self, cell: Cell) -> str:
         """Return the reason why the run has no value that repeats this cell; "" if it has one."""
         quantity, condition = self._run.claims.quantities[cell.quantity], self._run.claims.conditions[cell.condition]
@@ -69,8 +77,9 @@ class RunValues:
                 return f"{named}: {each.decides}"
         if (arm := self._run.claims.arms.get(cell.arm, "")) not in {each.name for each in plan.arms}:
             return f"this run has no arm {arm}"
-        if not quantity.of_arm and quantity.workload not in {use.name for use in plan.workloads}:
-            return f"this run has no workload {quantity.workload}"
+        workloads = [use.name for use in plan.workloads]
+        if not quantity.of_arm and (workload := self._run.claims.workload(cell, workloads)) not in workloads:
+            return f"this run has no workload {workload}"
         if quantity.statistic == run_statistics.SUITE and plan.design.part.workloads:
             return "this run has only a part of the workloads, and the source counts the successes of all of them"
         if quantity.statistic in run_statistics.SHARES:

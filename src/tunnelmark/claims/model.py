@@ -72,7 +72,8 @@ class Condition:
     """A condition under which the source measured, and the profile and topology of the study that repeat it.
 
     `topology`: "" if the study has only one topology. `impaired`: whether loss, delay or jitter of the link limits TCP,
-    so that the processors of the source's hosts do not. `unmeasured`: why the study has no such condition, or "".
+    so that the processors of the source's hosts do not. `workloads`: by a quantity's workload, the one that repeats it
+    under this condition, if that is another one. `unmeasured`: why the study has no such condition, or "".
     """
 
     name: str
@@ -80,6 +81,7 @@ class Condition:
     profile: str = ""
     topology: str = ""
     impaired: bool = False
+    workloads: Mapping[str, str] = field(default_factory=dict[str, str])
     unmeasured: str = ""
 
 
@@ -153,8 +155,8 @@ class Feature:
     """A statement of the source on what a VPN can do, to be compared with our feature matrix.
 
     `vpn`: the row of the matrix. `criteria`: the columns that the statement is about. `printed`: whether the source
-    says that the VPN has this feature, or the text that it prints for it. `cited`: the name by which cells of the
-    matrix cite the source.
+    says that the VPN has this feature, or the text that it prints for it. `cited`: the source's title, which is a part
+    of the text by which cells of the matrix cite it.
     """
 
     vpn: str
@@ -169,8 +171,10 @@ class Claim:
 
     `place`: where the source makes it. `says`: the claim in a sentence of our own.
     `order`: the cells of a claimed order, the largest value first; agreement with it is also given as Kendall's tau.
-    `untestable`: why no run of this laboratory can test the claim, or ""; if it has statements, values of the source
-    itself can. `contradicted`: what the source's own figures say against the claim, or "".
+    `elsewhere`: cells whose packets took paths in the source that a lab does not have. `untestable`: why no run of this
+    laboratory can test the claim, or ""; if it has statements, values of the source itself can. `studies`: those of
+    `ClaimsFile.parts` that can test it all the same. `usual`: why a run without `--full` cannot, or "". `contradicted`: what the source's own figures say against the
+    claim, or "".
     """
 
     id: str
@@ -178,9 +182,17 @@ class Claim:
     says: str
     statements: tuple[Statement | Apart, ...]
     order: tuple[Cell, ...] = ()
+    elsewhere: frozenset[Cell] = frozenset()
     untestable: str = ""
+    studies: tuple[str, ...] = ()
+    usual: str = ""
     contradicted: str = ""
     feature: Feature | None = None
+
+    def of_a_lab(self) -> Claim:
+        """Return the claim without what it says about cells `elsewhere`."""
+        kept = tuple(each for each in self.statements if not self.elsewhere & {*each.cells})
+        return replace(self, statements=kept, order=tuple(cell for cell in self.order if cell not in self.elsewhere))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,19 +239,25 @@ class ClaimsFile:
     parts: Mapping[str, PartTable] = field(default_factory=dict)
 
     def as_in(self, study: str) -> ClaimsFile:
-        """Return the same claims with the names that arms and profiles have in the study."""
+        """Return the claims with the names that arms, profiles and topologies have in the study, and those that it can test."""
         part = self.parts.get(study)
         if part is None:
             return self
         conditions = {
-            name: replace(each, profile=part.profiles.get(name, each.profile)) for name, each in self.conditions.items()
+            name: replace(
+                each,
+                profile=part.profiles.get(name, each.profile),
+                topology=part.topologies.get(name, each.topology),
+            )
+            for name, each in self.conditions.items()
         }
         called = {self.arms[arm]: name for arm, name in part.arms.items() if arm in self.arms}
         differences = tuple(
             replace(each, arms=tuple(called.get(arm, arm) for arm in each.arms)) for each in self.differences
         )
         arms = {**self.arms, **part.arms}
-        return replace(self, arms=arms, conditions=conditions, differences=differences)
+        claims = tuple(replace(each, untestable="") if study in each.studies else each for each in self.claims)
+        return replace(self, arms=arms, conditions=conditions, differences=differences, claims=claims)
 
     @property
     def title(self) -> str:
@@ -249,6 +267,12 @@ class ClaimsFile:
     def describe(self, cell: Cell) -> str:
         """Return a cell in the words of the file's titles, such as "WireGuard, one TCP stream, 1 % of loss"."""
         return f"{cell.arm}, {self.quantities[cell.quantity].title}, {self.conditions[cell.condition].title}"
+
+    def workload(self, cell: Cell, planned: Collection[str]) -> str:
+        """Return which workload of a run repeats the cell; `planned`: the names of all that it has."""
+        usual = self.quantities[cell.quantity].workload
+        longer = self.conditions[cell.condition].workloads.get(usual, "")
+        return longer if longer in planned else usual
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +340,8 @@ class Judged:
 
     `tau`: Kendall's tau of a claimed order, and the ends of its interval; None without an order of three cells or more.
     `despite`: which value this machine's processor limited, if the claim holds all the same; else "". `differences`: which
-    of `Verdicts.differences` concern the claim's figures, by their numbers from 1 on; () if it was not tested.
+    of `Verdicts.differences` may be behind the verdict, by their numbers from 1 on; () if it was not tested. `unsteady`:
+    the claim's cells whose windows were not stationary (`analyse.steady`), as text.
     """
 
     claim: Claim
@@ -326,3 +351,4 @@ class Judged:
     tau: tuple[float, float, float] | None = None
     despite: str = ""
     differences: tuple[int, ...] = ()
+    unsteady: tuple[str, ...] = ()

@@ -10,6 +10,11 @@ Topic = Literal["hosts", "links", "programs", "traffic", "figures"]
 `traffic`: what was sent. `figures`: how values became the figures that were printed.
 """
 
+Machine = Literal["one", "one core a node", "shared cores"]
+"""What is true of the machine that all nodes of a run share: `one`: there is one; `one core a node`: a node has one core;
+`shared cores`: nodes share a core.
+"""
+
 TOPICS: tuple[Topic, ...] = ("hosts", "links", "programs", "traffic", "figures")
 
 NOT_STATED = "not stated"
@@ -43,9 +48,10 @@ class SourceDifference:
     `says`: the difference in a sentence or two. All other fields limit the runs to which the difference applies.
     `studies`, `workloads`, `arms` (the study's names), `conditions` (the source's names): the run has at least one of
     these; () means any run. `quantities`: the source's quantities that it is about; () means all. `length`: "full" for
-    runs with `--full`, "usual" for runs without it; "" means any run. `one_machine`: if True, all nodes of the run share
-    a machine. `decides`: why figures that the difference concerns are not those that the source asked for, so that no
-    claim about them can be tested; "" if they can be compared.
+    runs with `--full`, "usual" for runs without it; "" means any run. `lacks`: the run has none of these workloads.
+    `machine`: what must be true of the machine that all nodes of the run share; () means any run. `makes`: the way in which it can move the figures that it concerns; "" if that is not known. `decides`: why these
+    figures are not those that the source asked for, so that no claim about them can be tested; "" if they can be
+    compared.
     """
 
     topic: Topic
@@ -56,5 +62,7 @@ class SourceDifference:
     conditions: tuple[str, ...] = ()
     quantities: tuple[str, ...] = ()
     length: Literal["", "usual", "full"] = ""
-    one_machine: bool = False
+    lacks: tuple[str, ...] = ()
+    machine: tuple[Machine, ...] = ()
+    makes: Literal["", "lower", "higher"] = ""
     decides: str = ""

@@ -14,7 +14,7 @@ def within_reach(claims: ClaimsFile, study: Study | PlanInfo) -> tuple[Claim, ..
 
     Claims on features need none of these, so they are always among them.
     """
-    decided = tuple(each for each in that_apply(claims, study, one_machine=False) if each.decides)
+    decided = tuple(each for each in that_apply(claims, study) if each.decides)
 
     def has(claim: Claim) -> bool:
         cells = [cell for statement in claim.statements for cell in statement.cells]
@@ -22,19 +22,23 @@ def within_reach(claims: ClaimsFile, study: Study | PlanInfo) -> tuple[Claim, ..
             _cell(claims, study, cell) and not any(concerns(each, claims, cell) for each in decided) for cell in cells
         )
 
-    return tuple(claim for claim in claims.claims if not claim.untestable and has(claim))
+    return tuple(
+        claim for claim in claims.claims if not claim.untestable and (study.full or not claim.usual) and has(claim)
+    )
 
 
 def _cell(claims: ClaimsFile, study: Study | PlanInfo, cell: Cell) -> bool:
     quantity, condition = claims.quantities[cell.quantity], claims.conditions[cell.condition]
+    workloads = [use.name for use in study.workloads]
+    workload = claims.workload(cell, workloads)
     return (
         claims.arms.get(cell.arm) in {arm.name for arm in study.arms}
         and condition.profile in {profile.name for profile in study.profiles}
         and condition.topology in {"", *(topology.name for topology in study.topologies)}
         and not (quantity.full_only and not (study.full and name_of(study) == claims.study))
-        and (quantity.of_arm or quantity.workload in {use.name for use in study.workloads})
+        and (quantity.of_arm or workload in workloads)
         and not (quantity.statistic == SUITE and study.design.part.workloads)
-        and _is_measured(study, claims.arms[cell.arm], condition, quantity.workload)
+        and _is_measured(study, claims.arms[cell.arm], condition, workload)
     )
 
 

@@ -91,7 +91,12 @@ def read(file: Path) -> ClaimsFile:
     for study, part in table.part.items():
         names.check("arm", part.arms, ("part", study, "arms"))
         names.check("condition", part.profiles, ("part", study, "profiles"))
+        names.check("condition", part.topologies, ("part", study, "topologies"))
     claims = [_where_paths_are_other(claim, table, quantities) for claim in claims]
+    for place, claim in enumerate(table.claim):
+        for study in claim.studies:
+            if study not in table.part:
+                problems.add(("claim", place, "studies"), f"{study!r} has no [part]", nearest(study, table.part))
     names.check("arm", table.there.versions, ("there", "versions"))
     differences = tuple(_difference(each, names, ("difference", place)) for place, each in enumerate(table.difference))
     conclusions = tuple(
@@ -118,15 +123,18 @@ def read(file: Path) -> ClaimsFile:
 
 
 def _where_paths_are_other(claim: Claim, table: ClaimsTable, quantities: Mapping[str, Quantity]) -> Claim:
-    """Return the claim, untestable if it is about a single arm whose packets took other paths in the source.
+    """Return the claim with its cells of arms whose packets took other paths in the source; sizes are the same on all.
 
-    The bare link, with which the arm is compared, does not count. Sizes are the same on all paths.
+    A claim of which nothing is left without them, but the bare link, is untestable.
     """
     cells = {cell for each in claim.statements for cell in each.cells if table.arms.get(cell.arm) != DIRECT}
-    arms = {cell.arm for cell in cells}
-    if len(arms) != 1 or all(quantities[cell.quantity].kind == "size" for cell in cells):
+    found = {cell for cell in cells if cell.arm in table.other_paths and quantities[cell.quantity].kind != "size"}
+    if not found:
         return claim
-    return replace(claim, untestable=claim.untestable or table.other_paths.get(arms.pop(), ""))
+    claim = replace(claim, elsewhere=frozenset(found))
+    if claim.of_a_lab().statements:
+        return claim
+    return replace(claim, untestable=claim.untestable or table.other_paths[next(iter(found)).arm])
 
 
 def _conclusion(table: ConclusionTable, claims: list[Claim], problems: Problems, key: Location) -> Conclusion:
@@ -153,7 +161,9 @@ def _difference(table: DifferenceTable, names: ClaimNames, key: Location) -> Sou
         conditions=tuple(table.conditions),
         quantities=tuple(table.quantities),
         length=table.length,
-        one_machine=table.one_machine,
+        lacks=tuple(table.lacks),
+        machine=tuple(table.machine),
+        makes=table.makes,
         decides=table.decides,
     )
 
@@ -298,7 +308,17 @@ def _orders(claim: ClaimTable, names: ClaimNames, printed: Mapping[Cell, Printed
 def _one(
     claim: ClaimTable, rows: tuple[Statement | Apart, ...], says: str, name: str = "", order: tuple[Cell, ...] = ()
 ) -> Claim:
-    return Claim(name or claim.id, claim.place, says, rows, order, claim.untestable, claim.contradicted)
+    return Claim(
+        name or claim.id,
+        claim.place,
+        says,
+        rows,
+        order,
+        untestable=claim.untestable,
+        studies=tuple(claim.studies),
+        usual=claim.usual,
+        contradicted=claim.contradicted,
+    )
 
 
 def _slug(name: str) -> str:

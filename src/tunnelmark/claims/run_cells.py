@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import fmean
+from typing import Any
 
+from tunnelmark.analyse.arms import DIRECT
 from tunnelmark.analyse.model import Analysis, Bottleneck, MetricCell, Scenario
 from tunnelmark.claims import run_statistics
 from tunnelmark.claims.model import Cell, ClaimsFile
+from tunnelmark.claims.originals import Machine
 from tunnelmark.record.results import TrialRow
 
 
@@ -21,29 +25,52 @@ class RunCells:
         self.analysis = analysis
         self.direct = next((name for name, arm in claims.arms.items() if arm == analysis.reference), None)
         self.one_machine = not analysis.results.environment.get("hosts")
+        self._workloads = [use.name for use in analysis.results.plan.workloads]
         self._settings: dict[tuple[str, str], list[Scenario]] = {}
         for setting in analysis.settings():
             self._settings.setdefault((setting.profile, setting.workload), []).append(setting)
 
+    @property
+    def machine(self) -> tuple[Machine, ...]:
+        """What is true of the machine that all nodes of the run share; () if there is none."""
+        if not self.one_machine:
+            return ()
+        placed = self._placed().values()
+        single: tuple[Machine, ...] = (
+            ("one core a node",) if any(each["cores_per_node"] == 1 for each in placed) else ()
+        )
+        return ("one", *single, *(("shared cores",) if any(each.get("shared") for each in placed) else ()))
+
+    def is_bare(self, cell: Cell) -> bool:
+        """Return whether the cell's arm is a bare link, of whatever MTU."""
+        arm = self.claims.arms.get(cell.arm)
+        return any(each.vpn == DIRECT for each in self.analysis.results.plan.arms if each.name == arm)
+
     def cores(self, cell: Cell) -> int | None:
         """Return how many cores each node had; what was asked for if that was not recorded, None on hosts of their own."""
-        record, setting = self.analysis.results.environment, self.setting(cell)
-        if record.get("hosts"):
+        if not self.one_machine:
             return None
-        lab = record.get("lab")
-        placed = (lab.get("placement") if isinstance(lab, Mapping) else None) or {}
-        found = placed.get(setting.topology) if setting is not None else None
+        setting = self.setting(cell)
+        found = self._placed().get(setting.topology) if setting is not None else None
         return int(found["cores_per_node"]) if found else self.analysis.results.plan.cores
 
+    def _placed(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return, by topology, which cores the nodes had; {} if that was not recorded."""
+        lab = self.analysis.results.environment.get("lab")
+        return (lab.get("placement") if isinstance(lab, Mapping) else None) or {}
+
     def setting(self, cell: Cell) -> Scenario | None:
-        quantity, condition = self.claims.quantities[cell.quantity], self.claims.conditions[cell.condition]
-        settings = self._settings.get((condition.profile, quantity.workload), ())
+        condition, workload = self.claims.conditions[cell.condition], self.claims.workload(cell, self._workloads)
+        settings = self._settings.get((condition.profile, workload), ())
         return next((setting for setting in settings if condition.topology in ("", setting.topology)), None)
 
     def cell(self, cell: Cell) -> MetricCell | None:
-        setting = self.setting(cell)
         arm = self.claims.arms.get(cell.arm)
-        if setting is None or arm is None:
+        return None if arm is None else self._cell(cell, arm)
+
+    def _cell(self, cell: Cell, arm: str) -> MetricCell | None:
+        setting = self.setting(cell)
+        if setting is None:
             return None
         try:
             return self.analysis.cell(arm, setting, self.claims.quantities[cell.quantity].metric)
@@ -51,16 +78,23 @@ class RunCells:
             return None
 
     def values(self, cell: Cell) -> dict[int, float]:
-        """Return by block, in the metric's unit, the metric's value or the quantity's statistic of it, or {}."""
-        quantity, condition = self.claims.quantities[cell.quantity], self.claims.conditions[cell.condition]
+        """Return by block, in the metric's unit, the metric's value or the quantity's statistic of it, or {}.
+
+        If the study measures an arm twice (`same_as`), a block's value is the mean of both.
+        """
         arm = self.claims.arms.get(cell.arm)
+        twins = (
+            [each.name for each in self.analysis.results.plan.arms if each.same_as == arm] if arm is not None else []
+        )
+        by_arm = [self._values(cell, name) for name in (arm, *twins) if name is not None]
+        blocks = sorted({block for each in by_arm for block in each})
+        return {block: fmean(each[block] for each in by_arm if block in each) for block in blocks}
+
+    def _values(self, cell: Cell, arm: str) -> dict[int, float]:
+        quantity, condition = self.claims.quantities[cell.quantity], self.claims.conditions[cell.condition]
         if quantity.statistic == "first-packet":
-            return (
-                {}
-                if arm is None
-                else run_statistics.first_packets(self.analysis, arm, condition.profile, condition.topology)
-            )
-        found = self.cell(cell)
+            return run_statistics.first_packets(self.analysis, arm, condition.profile, condition.topology)
+        found = self._cell(cell, arm)
         if found is None:
             return {}
         if quantity.statistic in run_statistics.SECONDS:
@@ -81,6 +115,12 @@ class RunCells:
         setting = self.setting(cell)
         bound = None if setting is None else self.analysis.bound_by.get((self.claims.arms[cell.arm], setting))
         return bound if bound is not None and bound.what != "unknown" else None
+
+    def is_unexplained(self, cell: Cell) -> bool:
+        """Return whether it was looked for the bottleneck of the cell, and none was found."""
+        setting = self.setting(cell)
+        bound = None if setting is None else self.analysis.bound_by.get((self.claims.arms[cell.arm], setting))
+        return bound is not None and bound.what == "unknown"
 
     def full_core(self, cell: Cell) -> str:
         """Return the core that was always busy in this run, even if it was not the bottleneck; "" if there was none.

@@ -48,11 +48,16 @@ def on_claims(analysis: Analysis, claims: ClaimsFile) -> Verdicts:
     asked = claims.claims
     if plan.study in claims.also:
         asked = tuple(claim for claim in within_reach(claims, plan) if claim.statements)
+    asked = tuple(each if plan.full else replace(each, untestable=each.untestable or each.usual) for each in asked)
     judged = (judge(claim, values, level) for claim in asked)
-    found = tuple(_with_differences(each, claims, values.differences) for each in judged)
+    found = tuple(_as_decided(each, claims, values) for each in judged)
     return Verdicts(claims, found, values.differences)
 
 
-def _with_differences(judged: Judged, claims: ClaimsFile, found: tuple[SourceDifference, ...]) -> Judged:
-    tested = judged.outcome != "not testable"
-    return replace(judged, differences=behind(judged.claim, claims, found)) if tested else judged
+def _as_decided(judged: Judged, claims: ClaimsFile, values: RunValues) -> Judged:
+    """Return a verdict with the differences from the source and the windows that were not stationary behind it."""
+    if judged.outcome == "not testable":
+        return judged
+    cells = dict.fromkeys(cell for effect in judged.effects for cell in effect.statement.cells)
+    moved = tuple(said for cell in cells if (said := values.unsteady(cell)))
+    return replace(judged, differences=behind(judged, claims, values.differences), unsteady=moved)

@@ -93,6 +93,7 @@ def verdict(results: Path, source: str | None, only: tuple[ClaimOutcome, ...], j
     from tunnelmark.claims.verdicts import of_run
     from tunnelmark.record import several_runs, store
     from tunnelmark.record.gathered import of_one_machine
+    from tunnelmark.report.cautions import cautions
 
     asked = reading.find(source) if source else None
     results = of_one_machine(results)
@@ -108,9 +109,11 @@ def verdict(results: Path, source: str | None, only: tuple[ClaimOutcome, ...], j
     if found is None:
         raise _no_claims(analysis.results.plan.study)
     if json_:
-        output.as_json(_chosen(claim_tables.as_data(found.claims, found.judged), only))
+        data = _chosen(claim_tables.as_data(found.claims, found.judged), only)
+        output.as_json({**data, "cautions": cautions(analysis)})
         return
     _repeated(repetition.repetition(analysis, found))
+    _warned(cautions(analysis))
     _judged(found.claims, found.judged, only)
 
 
@@ -227,6 +230,15 @@ def _repeated(found: repetition.Repetition) -> None:
             for number, each in said:
                 console.print(Text(f"  {number}. {topic}: {each}"), soft_wrap=True)
     console.print()
+
+
+def _warned(said: Sequence[str]) -> None:
+    """Print what a reader must know before using any number of a run."""
+    console = output.console()
+    for each in said:
+        console.print(Text(f"! {each}"), soft_wrap=True)
+    if said:
+        console.print()
 
 
 def _head(claims: ClaimsFile) -> None:

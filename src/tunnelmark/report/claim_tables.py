@@ -12,15 +12,18 @@ from tunnelmark.report import claim_figures, formatting
 
 SIGNS: dict[ClaimOutcome, str] = {"held": "✓", "did not hold": "✗", "undecided": "?", "not testable": "–"}
 
+DECIDED: tuple[ClaimOutcome, ...] = ("held", "did not hold")
+
 LEGEND = (
     "✓ held: the 95 % interval of each of its effects lies inside of what the claim allows. ✗ did not hold: an interval lies outside of it. "
     "? undecided: neither, at this precision. – not testable here. In the source: as printed there, or computed from what is. "
     "What is allowed is this project's choice, in the file of claims. "
-    "“See difference 3” names what the run does otherwise than the source with the figures of a claim that did not hold, by the number in that list: it "
-    "may be the reason, and was not tested; differences that concern all claims of a workload alike are not named. "
+    "“See difference 3” names what the run does otherwise than the source with the figures that decided a claim, by the number in that list: it "
+    "may be why the claim held or did not, and was not tested; differences that concern all claims of a workload alike are not named. "
+    "Not stationary: the second half of a window had so much more or less than its first, so that a longer trial would say something else. "
     "Of a claim of several comparisons: how many are shown, and of how many the contrary is; τ is Kendall's rank correlation of the order found with the one claimed. "
     "Each claim is judged by itself, so one may hold although the answers above, which take all of a study's comparisons together, leave the same open. "
-    "Claims are of means over blocks, with Student's intervals; tables show medians, or intervals by another method, so their figures may differ."
+    "Claims are of means over blocks, with Student's intervals, and of what a study measures twice, such as the bare link, of both trials of a block; tables show medians, or intervals by another method, so their figures may differ."
 )
 
 FIGURES_HEAD = ("compared", "in the source", "allowed", "found here")
@@ -115,21 +118,34 @@ def conclusions(claims: ClaimsFile, judged: Sequence[Judged]) -> tuple[Conclusio
         if own := [one for one in judged if each.has(one.claim)]:
             fared, lacking = _came_out(own), sum(each.has(claim) for claim in claims.claims) - len(own)
             fared += f"; this study has no test of {lacking} more" if lacking else ""
-            fared += _see({number for one in own if one.outcome == "did not hold" for number in one.differences})
+            fared += _see({number for one in own if one.outcome in DECIDED for number in one.differences})
             found.append(ConclusionLine(each.says, each.place, fared, lines(claims, own)))
     return tuple(found)
 
 
 def shared_figures(judged: Sequence[Judged]) -> str:
-    """Say how many figures the tested claims share, because one odd figure decides several; "" if none was tested."""
+    """Say how many figures the tested claims share, and how often each difference is named; "" if none was tested.
+
+    One odd figure decides several claims, and so may one difference.
+    """
     tested = [each for each in judged if each.outcome != "not testable" and each.claim.statements]
     cells = {cell for each in tested for statement in each.claim.statements for cell in statement.cells}
     if not tested:
         return ""
     return (
         f"The {len(tested)} claims that were tested compare {len(cells)} figures of this run in several ways, "
-        "so they are not independent of each other: one odd figure can decide several."
+        "so they are not independent of each other: one odd figure can decide several." + _named(judged)
     )
+
+
+def _named(judged: Sequence[Judged]) -> str:
+    """Count the claims that name each difference: ` Difference 3 is named by 4 that held and 10 that did not; …`."""
+    counts = Counter(
+        (number, each.outcome) for each in judged if each.outcome in DECIDED for number in each.differences
+    )
+    numbers = sorted({number for number, _ in counts})
+    each = [f"{number} ({counts[number, 'held']}, {counts[number, 'did not hold']})" for number in numbers]
+    return f" Differences named, with the claims that held and those that did not: {', '.join(each)}." if each else ""
 
 
 def by_outcome(claims: ClaimsFile, judged: Sequence[Judged]) -> list[tuple[ClaimOutcome, list[ClaimLine]]]:
@@ -212,8 +228,9 @@ def _found(claims: ClaimsFile, judged: Judged) -> str:
         parts.append(_needed([effect for effect in judged.effects if effect.outcome == "undecided"]))
     said = ", ".join(parts)
     if judged.despite:
-        said += f"; the processor can only have worked against it ({judged.despite})"
-    said += _see(judged.differences) if judged.outcome == "did not hold" else ""
+        said += f"; this can only have worked against it: {judged.despite}"
+    said += f"; not stationary: {'; '.join(judged.unsteady)}" if judged.unsteady else ""
+    said += _see(judged.differences) if judged.outcome in DECIDED else ""
     if judged.claim.contradicted:
         said += f"; the source's own figures contradict it: {judged.claim.contradicted}"
     return said

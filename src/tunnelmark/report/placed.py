@@ -52,6 +52,11 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
     return tuple(said)
 
 
+def most_cores(analysis: Analysis) -> int:
+    """Return how many cores a node had at most; 0 if that was not recorded."""
+    return max((int(one["cores_per_node"]) for one in _placements(analysis).values()), default=0)
+
+
 def single_cores(analysis: Analysis) -> tuple[str, ...]:
     """Return a sentence for each topology whose nodes had one core each: how a VPN uses several cores is not shown."""
     said = []

@@ -11,12 +11,12 @@ from typing import Any
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.claims.differences import conditions_of
 from tunnelmark.claims.measured import RunValues
-from tunnelmark.claims.model import OUTCOMES, Cell, ClaimOutcome
+from tunnelmark.claims.model import OUTCOMES, Cell, ClaimOutcome, ClaimsFile
 from tunnelmark.claims.originals import NOT_STATED, TOPICS, Topic
 from tunnelmark.claims.verdicts import Verdicts
 from tunnelmark.record import arm_programs
 from tunnelmark.record.results import WorkloadInfo
-from tunnelmark.report import formatting, host_tables
+from tunnelmark.report import formatting, host_tables, placed
 from tunnelmark.report.host_tables import mapping
 from tunnelmark.units import clock
 
@@ -91,7 +91,7 @@ def _rows(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, str, st
         kernels = {str(guest.get("kernel", ""))} - {""}
     here = formatting.listed([f"Linux {each}" for each in sorted(kernels)])
     yield "kernel", there.kernel or NOT_STATED, here or NOT_RECORDED
-    yield "links", there.links or NOT_STATED, _links(analysis)
+    yield "links", there.links or NOT_STATED, _links(analysis, verdicts.claims)
     yield from _names(analysis, verdicts)
     yield from _bare_link(analysis, verdicts)
     yield from _versions(analysis, verdicts)
@@ -109,8 +109,8 @@ def _hosts(analysis: Analysis) -> str:
     results = analysis.results
     where = host_tables.where(results.environment, kernel=False) or NOT_RECORDED
     if results.plan.cores is not None and not results.environment.get("hosts"):
-        cores = f"{results.plan.cores} {'core' if results.plan.cores == 1 else 'cores'}"
-        where += f"; {cores} at most for a node"
+        most = placed.most_cores(analysis) or results.plan.cores
+        where += f"; {most} {'core' if most == 1 else 'cores'} at most for a node"
     return where
 
 
@@ -159,9 +159,11 @@ _CARRIERS = (
 )
 
 
-def _links(analysis: Analysis) -> str:
-    """Say what carried the links of this run and on which hosts, according to the run's record."""
-    described = [str(each) for each in mapping(mapping(analysis.results.environment.get("lab")).get("shaper")).values()]
+def _links(analysis: Analysis, claims: ClaimsFile) -> str:
+    """Say what carried the links that claims are about and on which hosts, according to the run's record."""
+    judged = {claims.conditions[name].profile for name in conditions_of(claims, analysis.results.plan)}
+    recorded = mapping(mapping(analysis.results.environment.get("lab")).get("shaper"))
+    described = [str(each) for profile, each in recorded.items() if profile in judged]
     if not described:
         return NOT_RECORDED
     carriers = [words for mark, words in _CARRIERS if any(mark in each for each in described)]

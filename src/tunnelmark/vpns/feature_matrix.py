@@ -131,7 +131,7 @@ def verdict(value: str) -> FeatureVerdict | None:
 
 def brief(value: str) -> str:
     """Return a cell's value without its conditions: `GPL-2.0` for `GPL-2.0 with OpenSSL exception`."""
-    return re.split(r", | with | and | \(|; ", value, maxsplit=1)[0]
+    return re.split(r", | with | and | since | \(|; ", value, maxsplit=1)[0]
 
 
 def gaps(row: MatrixRow, criteria: Iterable[Criterion] = CRITERIA) -> tuple[str, ...]:

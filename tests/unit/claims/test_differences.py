@@ -9,7 +9,7 @@ import pytest
 
 from tunnelmark.claims import differences, verdicts
 from tunnelmark.claims.model import ClaimsFile, Judged
-from tunnelmark.claims.originals import SourceDifference
+from tunnelmark.claims.originals import Machine, SourceDifference
 from tunnelmark.claims.reach import within_reach
 from tunnelmark.report import claim_tables
 from unit.claims.test_claims_of_a_run import FILE, claims, run, written
@@ -34,10 +34,21 @@ def test_a_claim_names_the_differences_that_concern_its_figures_by_the_numbers_o
 
 
 def test_only_those_that_apply_to_the_run_are_numbered(claims: ClaimsFile) -> None:
-    known = replace(claims, differences=(replace(BOTH, one_machine=True), LONG, NEBULA))
+    known = replace(claims, differences=(replace(BOTH, machine=("one",)), LONG, NEBULA))
     plan = run(nebula=0.6).results.plan
-    assert [each.says for each in differences.that_apply(known, plan, one_machine=True)] == [BOTH.says, NEBULA.says]
-    assert [each.says for each in differences.that_apply(known, plan, one_machine=False)] == [NEBULA.says]
+
+    def said(known: ClaimsFile, *machine: Machine) -> list[str]:
+        return [each.says for each in differences.that_apply(known, plan, machine)]
+
+    assert said(known, "one") == [BOTH.says, NEBULA.says]
+    assert said(known) == [NEBULA.says]
+    shared = replace(claims, differences=(replace(BOTH, machine=("shared cores",)),))
+    assert said(shared, "one", "shared cores") == [BOTH.says]
+    assert said(shared, "one", "one core a node") == [], "each node had a core of its own"
+    of_cpu = (replace(BOTH, workloads=(), quantities=("cpu",)), replace(NEBULA, quantities=("tcp",)))
+    assert said(replace(claims, differences=of_cpu)) == [NEBULA.says], "no workload measures CPU"
+    lacking = (replace(BOTH, lacks=("tcp-long",)), replace(NEBULA, lacks=("tcp",)))
+    assert said(replace(claims, differences=lacking)) == [BOTH.says], "the run has a workload tcp, and none tcp-long"
 
 
 @pytest.mark.parametrize("decided", [NEBULA, replace(NEBULA, conditions=())])
@@ -51,20 +62,31 @@ def test_a_difference_that_decides_a_figure_leaves_its_claims_untested(
     assert found["share.tinc"].outcome == "held"
 
 
-def test_what_did_not_hold_leads_to_the_differences_and_what_held_does_not(tmp_path: Path) -> None:
+def test_what_was_decided_leads_to_the_differences_and_what_was_not_does_not(tmp_path: Path) -> None:
     known = """
 [[difference]]
 topic = "traffic"
 says = "Nebula's stream is short, and tinc's."
-arms = ["Nebula", "Tinc"]
+arms = ["Nebula", "Tinc", "ZeroTier"]
 """
     file = written(tmp_path, FILE + known)
     found = verdicts.on_claims(run(nebula=0.6), file)
     lines = {line.id: line.found for line in claim_tables.lines(file, found.judged)}
     assert lines["share.nebula"].endswith("; see difference 1")
-    assert found.judged[0].claim.id == "share.tinc" and "see difference" not in lines["share.tinc"]
+    assert lines["share.tinc"].endswith("; see difference 1")
+    assert "see difference" not in lines["share.zerotier"], "it was not tested"
     (concluded,) = claim_tables.conclusions(file, found.judged)
     assert concluded.fared.endswith("; see difference 1")
+
+
+def test_what_can_only_have_moved_a_figure_the_other_way_is_not_named(claims: ClaimsFile) -> None:
+    """Nebula has 0.6 of the bare link here, and had 0.98: a bare link that is lower here is not why, a lower Nebula may be."""
+    bare = SourceDifference("hosts", "the bare link has less", arms=("direct",), makes="lower")
+    nebula = replace(bare, arms=("nebula",))
+    found = judged(claims, bare, nebula, replace(nebula, makes="higher"))
+    assert found["share.nebula"].differences == (2,)
+    assert found["share.tinc"].differences == (1,), "what held within two bounds may be moved either way"
+    assert found["order"].differences == (3,), "of both above Tinc, a lower one is so all the same"
 
 
 def test_a_difference_that_decides_is_out_of_reach_before_anything_is_measured(tmp_path: Path) -> None:

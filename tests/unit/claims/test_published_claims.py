@@ -108,7 +108,7 @@ def test_a_source_says_how_it_measured_and_what_its_studies_do_otherwise(file: C
     assert set(there.lengths) == workloads - {"connect"}
     for each in file.differences:
         assert set(each.studies) <= {study.name for study in studies}, each
-        assert set(each.workloads) <= workloads, each
+        assert set(each.workloads) | set(each.lacks) <= workloads, each
         assert set(each.arms) <= {arm.name for study in studies for arm in study.arms}, each
         assert set(each.conditions) <= set(file.conditions), each
 
@@ -125,7 +125,7 @@ def test_the_long_lengths_can_tell_all_that_is_measured_and_the_usual_ones_most_
     measured = {
         claim.id
         for claim in file.claims
-        if not claim.untestable and all(_measured(file, cell) for each in claim.statements for cell in each.cells)
+        if _is_tested(claim) and all(_measured(file, cell) for each in claim.statements for cell in each.cells)
     }
     decided = {claim.id for claim in file.claims if _is_decided(file, claim)}
     assert measured - decided <= long <= measured
@@ -139,6 +139,7 @@ def test_other_names_of_a_part_are_those_of_its_study(file: ClaimsFile) -> None:
         study = load_study(name, Files.standard(), registry.catalogue())
         assert set(part.arms.values()) <= {arm.name for arm in study.arms}
         assert set(part.profiles.values()) <= {profile.name for profile in study.profiles}
+        assert set(part.topologies.values()) <= {topology.name for topology in study.topologies}
 
 
 def test_where_the_impairment_falls_is_judged_on_the_senders_card_as_the_source_had_it() -> None:
@@ -152,10 +153,15 @@ def test_where_the_impairment_falls_is_judged_on_the_senders_card_as_the_source_
     assert {"tcp-headscale-beats", "tuned-reorder-tcp.medium"} <= judged
 
 
+def _is_tested(claim: Claim) -> bool:
+    """Whether a run can test the claim: any, or one of those studies of parts that lift what prevents it."""
+    return not claim.untestable or bool(claim.studies)
+
+
 def _is_decided(file: ClaimsFile, claim: Claim) -> bool:
     """Whether a difference from the source says that no run of the main study, also of the full length, can test it."""
     lasting = [
-        each for each in file.differences if each.decides and each.length != "usual" and not each.one_machine
+        each for each in file.differences if each.decides and each.length != "usual" and not each.machine
         and file.study in (each.studies or (file.study,))
     ]  # fmt: skip
     return any(concerns(each, file, cell) for each in lasting for one in claim.statements for cell in one.cells)
@@ -228,7 +234,7 @@ def test_a_claim_s_test_can_fail(file: ClaimsFile, claim: Claim) -> None:
 def test_each_source_s_conclusions_rest_on_claims_of_it_that_can_be_judged(file: ClaimsFile) -> None:
     assert len(file.conclusions) >= 4
     for each in file.conclusions:
-        assert any(claim.statements and not claim.untestable for claim in file.claims if each.has(claim)), each.says
+        assert any(claim.statements and _is_tested(claim) for claim in file.claims if each.has(claim)), each.says
 
 
 def test_most_claims_have_statements_and_values_that_are_printed() -> None:

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 
+import pytest
+
+from tunnelmark.analyse import judge as analyse
 from tunnelmark.analyse.model import Bottleneck
-from tunnelmark.claims import run_statistics
+from tunnelmark.claims import run_statistics, verdicts
+from tunnelmark.claims.judging import judge
 from tunnelmark.claims.measured import RunValues
 from tunnelmark.claims.model import Cell, Statement
+from tunnelmark.claims.printed import PrintedValues
+from tunnelmark.claims.reach import within_reach
+from tunnelmark.record.results import SampleRow
+from unit.builders import TCP, Study
 from unit.claims.test_claims_of_a_run import FILE, TCP_SETTING, outcomes, run, written
 
 BARE, TINC, NEBULA = (Cell("tcp", "base", name) for name in ("Bare", "Tinc", "Nebula"))
@@ -56,6 +65,88 @@ def test_all_nodes_at_once_fill_the_link_or_are_not_compared(tmp_path: Path) -> 
     assert RunValues(claims, full).obstacle({TINC: 1}, "ratio") == ""
 
 
+def test_an_arm_that_collapses_without_impairment_is_not_asked_what_it_keeps(tmp_path: Path) -> None:
+    """What has a tenth of the bare link's rate, and had half of it there, leaves little for the impairment to take."""
+
+    def reason(tinc: float, *conservative: Cell) -> str:
+        claims = written(tmp_path, FILE.replace('study = "quick"', AS_LOW[0]) + AS_LOW[1]).as_in("partly")
+        return RunValues(claims, run(tinc=tinc)).obstacle({LOW_TINC: 1, TINC: -1}, "ratio", conservative)
+
+    assert reason(0.1).endswith(
+        "it has 10 % of the bare link here, and had 50 % there, so that little is left for the impairment to take"
+    )
+    assert reason(0.1, TINC) == "", "that only speaks against the claim"
+    assert reason(0.3) == "", "three fifths of the source's share are no collapse"
+
+
+def test_a_rate_that_falls_because_more_is_lost_than_there_is_not_compared(tmp_path: Path) -> None:
+    """A program that empties its socket too late loses packets, and TCP then sends as slowly as they make it."""
+    again = '[quantity.again]\ntitle = "sent again"\nunit = "%"\nkind = "share"\nbetter = "lower"\nworkload = "tcp"\nmetric = "retransmit_share"\n'
+    table = '\n[[table]]\nplace = "tab 2"\nquantity = "again"\nconditions = ["base"]\nrows = { Tinc = [THERE] }\n'
+    text = FILE.replace("[quantity.cpu]", f"{again}\n[quantity.cpu]")
+    late = Bottleneck("loss", "the VPN's receive buffer")
+    named = replace(TCP, metrics=(TCP.metrics[0], replace(TCP.metrics[1], name="retransmit_share")))
+    results = Study(arms=("direct", "tinc", "nebula"), same_as={}, workloads=(named,)).results()
+    rows = [replace(row, samples=tuple(map(_as_share, row.samples))) for row in results.trials]
+    found = analyse(replace(results, trials=tuple(rows)))
+    analysis = replace(found, bound_by={("tinc", TCP_SETTING): late, ("direct", TCP_SETTING): late})
+
+    def reason(there: str, *conservative: Cell) -> str:
+        values = RunValues(written(tmp_path, text + table.replace("THERE", there)), analysis)
+        return values.obstacle({TINC: 1, NEBULA: -1}, "ratio", conservative)
+
+    measured = RunValues(written(tmp_path, text), analysis).of(Cell("again", "base", "Tinc"))
+    assert measured is not None
+    here = fmean(measured.values.values())
+    assert reason(str(here / 2)).endswith(f"is sent again, and {here / 2:.2g} % there")
+    assert reason(str(here / 2), TINC) == "", "that only speaks against the claim"
+    assert reason(str(here / 1.5)) == "", "that moves TCP's rate by less than a ratio may differ"
+
+
+def _as_share(sample: SampleRow) -> SampleRow:
+    return replace(sample, metric="retransmit_share") if sample.metric == "retransmits" else sample
+
+
+def test_a_claim_that_a_usual_length_cannot_test_is_left_to_the_long_one(tmp_path: Path) -> None:
+    text = FILE.replace('id = "share"\n', 'id = "share"\nusual = "a run is too short"\n')
+    claims, analysis = written(tmp_path, text), run()
+    long = replace(analysis, results=replace(analysis.results, plan=replace(analysis.results.plan, full=True)))
+    usual, full = ({one.claim.id: one for one in verdicts.on_claims(each, claims).judged} for each in (analysis, long))
+    assert (usual["share.tinc"].outcome, usual["share.tinc"].reason) == ("not testable", "a run is too short")
+    assert full["share.tinc"].outcome == "held"
+    reached = [{one.id for one in within_reach(claims, each.results.plan)} for each in (analysis, long)]
+    assert "share.tinc" in reached[1] - reached[0]
+
+
+def test_what_is_measured_twice_counts_twice(tmp_path: Path) -> None:
+    """A bare link that is slow in one of a block's two trials is not as slow as that."""
+    twice = Study(arms=("direct", "direct-again", "tinc"), tcp={"direct-again": 0.5}, workloads=(TCP,)).results()
+    values = RunValues(written(tmp_path, FILE), analyse(twice))
+    measured = values.of(BARE)
+    assert measured is not None
+    cells = {row.block: row for row in twice.trials if row.arm == "direct"}
+    (one, other) = (
+        next(
+            each.value
+            for row in twice.trials
+            if (row.arm, row.block) == (arm, 1)
+            for each in row.samples
+            if each.metric == "goodput" and each.time is None
+        )
+        for arm in ("direct", "direct-again")
+    )
+    assert len(measured.values) == len(cells)
+    assert measured.values[1] == pytest.approx((one + other) / 2e6)
+
+
+def test_a_condition_is_repeated_by_a_longer_workload_where_a_run_has_it(tmp_path: Path) -> None:
+    text = FILE.replace('title = "gigabit"\n', 'title = "gigabit"\nworkloads = { tcp = "tcp-long" }\n')
+    claims = written(tmp_path, text)
+    assert claims.workload(TINC, ["tcp"]) == "tcp"
+    assert claims.workload(TINC, ["tcp", "tcp-long"]) == "tcp-long"
+    assert claims.workload(LOW_TINC, ["tcp", "tcp-long"]) == "tcp"
+
+
 def test_an_effect_that_is_printed_without_its_values_is_what_a_claim_is_held_against(tmp_path: Path) -> None:
     head = 'id = "x"\nplace = "p"\nsays = "{value}"\ntest = "ratio"\nquantity = "cpu"\nconditions = ["base"]\narms = ["Tinc"]'
     more = f'\n[[claim]]\n{head}\nover = [{{ arm = "Bare" }}]\nprinted = 1.4\nwithin = 1.1\n'
@@ -63,6 +154,17 @@ def test_an_effect_that_is_printed_without_its_values_is_what_a_claim_is_held_ag
     (statement,) = claim.statements
     assert isinstance(statement, Statement) and statement.printed == 1.4
     assert (statement.low, statement.high) == (1.4 / 1.1, 1.4 * 1.1)
+
+
+def test_an_order_is_judged_without_the_arms_that_had_other_paths_there(tmp_path: Path) -> None:
+    claims = written(tmp_path, FILE.replace("[absent]", '[other_paths]\nNebula = "through relays there"\n\n[absent]'))
+    order = outcomes(claims, run(nebula=0.2))["order"]
+    assert order.outcome == "held", "Nebula is last here"
+    assert [effect.statement.cells[-1].arm for effect in order.effects] == ["Tinc"]
+    printed = judge(order.claim, PrintedValues.of_source(claims))
+    assert len(printed.effects) == 1
+    (whole,) = (claim for claim in claims.claims if claim.id == "order")
+    assert len(judge(whole, PrintedValues.of_source(claims)).effects) == 2, "of the source's own figures all are asked"
 
 
 def test_groups_whose_printed_values_are_alike_are_not_compared(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_a_vpn_without_any_result_has_no_version_here():
 
 
 def test_what_was_not_run_is_named():
-    further = "further parts of it, repeated by studies of their own: cascade-kernel and cascade-one-way"
+    further = "further parts of it, repeated by studies of their own: cascade-kernel, cascade-one-way and cascade-path"
     assert rows(usual())["not run"][1] == f"OpenVPN, AES-256-CBC without AES-NI; {further}"
     found = rows(run(fails=frozenset({"openvpn-series"})))
     assert "openvpn-series (in the plan, but without a result)" in found["not run"][1]
