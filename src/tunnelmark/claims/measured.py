@@ -77,6 +77,8 @@ class RunValues:
                 return f"{named}: {each.decides}"
         if (arm := self._run.claims.arms.get(cell.arm, "")) not in {each.name for each in plan.arms}:
             return f"this run has no arm {arm}"
+        if condition.profile and condition.profile not in {each.name for each in plan.profiles}:
+            return f"this run has no profile {condition.profile}, which repeats {condition.title}"
         workloads = [use.name for use in plan.workloads]
         if not quantity.of_arm and (workload := self._run.claims.workload(cell, workloads)) not in workloads:
             return f"this run has no workload {workload}"

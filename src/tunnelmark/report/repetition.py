@@ -269,7 +269,14 @@ def _missing(analysis: Analysis, verdicts: Verdicts) -> str:
         left = [*(name for name, mine in claims.arms.items() if mine not in arms), *claims.absent]
         ours = conditions_of(claims, plan)
         said += left
-        said += [each.title for name, each in claims.conditions.items() if name not in ours]
+        profiles = {each.name for each in plan.profiles}
+        said += [
+            f"{each.title}, by the profile {each.profile}"
+            if each.profile and each.profile not in profiles
+            else each.title
+            for name, each in claims.conditions.items()
+            if name not in ours
+        ]
         if claims.also:
             one = len(claims.also) == 1
             said.append(

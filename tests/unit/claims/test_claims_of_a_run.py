@@ -142,7 +142,7 @@ def test_a_run_says_what_held_and_why_the_rest_cannot_be_told(claims: ClaimsFile
     assert found["share.tinc"].outcome == "held"
     assert found["share.nebula"].outcome == "did not hold"  # 0.98 there
     assert found["share.zerotier"].reason == "its program is in no registry"
-    assert "this run has no Tinc, one stream, Low" in found["retention"].reason
+    assert found["retention"].reason == "this run has no profile low, which repeats Low"
     assert found["order"].outcome == "held"  # the bare link and Nebula were closer than the margin there: not compared
     assert found["share.tinc"].claim.says == "Tinc reaches 50 %."
 
