@@ -55,16 +55,14 @@ def name_of(plan: Study | PlanInfo) -> str:
 
 def concerns(difference: SourceDifference, claims: ClaimsFile, cell: Cell) -> bool:
     """Return whether a difference that applies to a run concerns this figure of it."""
-    named = (
-        (difference.quantities, cell.quantity),
-        (difference.arms, claims.arms.get(cell.arm, "")),
-        (difference.conditions, cell.condition),
-    )
     usual = claims.quantities[cell.quantity].workload
-    workloads = {usual, claims.conditions[cell.condition].workloads.get(usual, usual)}
-    return all(not asked or own in asked for asked, own in named) and (
-        not difference.workloads or bool(workloads & set(difference.workloads))
+    named = (
+        (difference.quantities, {cell.quantity}),
+        (difference.workloads, {usual, claims.conditions[cell.condition].workloads.get(usual, usual)}),
+        (difference.arms, {claims.arms.get(cell.arm, "")}),
+        (difference.conditions, {cell.condition}),
     )
+    return all(not asked or own & set(asked) for asked, own in named)
 
 
 def behind(judged: Judged, claims: ClaimsFile, found: tuple[SourceDifference, ...]) -> tuple[int, ...]:

@@ -180,25 +180,25 @@ class MachineLimits:
         return ""
 
     def _bound_unlike(self, cells: Mapping[Cell, int], conservative: Collection[Cell]) -> str:
-        """Return the reason, if the processor limits one side of a ratio of rates and something else the other; else "".
+        """Return the reason, if the processor limits one side of a ratio of rates, and not or not surely the other; else "".
 
         Then the ratio is larger or smaller on a faster machine, whatever limited the source's. If the processor limits
         both sides of the ratio, how fast it is cancels.
         """
         bounds = {
-            cell: self._run.bound(cell)
+            cell: bound
             for cell in cells
-            if self._times_work(cell) and (self._run.bound(cell) is not None or self._run.is_unexplained(cell))
+            if self._times_work(cell) and (bound := self._run.looked_for(cell)) is not None
         }
-        slow = {cell: bound for cell, bound in bounds.items() if bound is not None and _is_machine(bound)}
+        slow = [cell for cell, bound in bounds.items() if _is_machine(bound)]
         other = next((cell for cell in bounds if cell not in slow), None)
         excused = all(cell in conservative and self._lowered(cell) for cell in slow)
         if not sum(cells[cell] for cell in slow) or other is None or excused:
             return ""
-        first, limit, elsewhere = next(iter(slow)), bounds[other], self._run.claims.describe(other)
-        that = f"{limit.text} that of {elsewhere}" if limit is not None else f"none was found of {elsewhere}"
+        limit, elsewhere = bounds[other], self._run.claims.describe(other)
+        that = f"none was found of {elsewhere}" if limit.what == "unknown" else f"{limit.text} that of {elsewhere}"
         return (
-            f"{self._run.claims.describe(first)}: {_in_words(slow[first])} is the limit here, and {that}, so how fast this "
+            f"{self._run.claims.describe(slow[0])}: {_in_words(bounds[slow[0]])} is the limit here, and {that}, so how fast this "
             "machine is would be in the ratio"
         )
 

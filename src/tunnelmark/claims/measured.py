@@ -79,8 +79,8 @@ class RunValues:
             return f"this run has no arm {arm}"
         if condition.profile and condition.profile not in {each.name for each in plan.profiles}:
             return f"this run has no profile {condition.profile}, which repeats {condition.title}"
-        workloads = [use.name for use in plan.workloads]
-        if not quantity.of_arm and (workload := self._run.claims.workload(cell, workloads)) not in workloads:
+        workload = self._run.workload(cell)
+        if not quantity.of_arm and workload not in {use.name for use in plan.workloads}:
             return f"this run has no workload {workload}"
         if quantity.statistic == run_statistics.SUITE and plan.design.part.workloads:
             return "this run has only a part of the workloads, and the source counts the successes of all of them"

@@ -25,7 +25,6 @@ class RunCells:
         self.analysis = analysis
         self.direct = next((name for name, arm in claims.arms.items() if arm == analysis.reference), None)
         self.one_machine = not analysis.results.environment.get("hosts")
-        self._workloads = [use.name for use in analysis.results.plan.workloads]
         self._settings: dict[tuple[str, str], list[Scenario]] = {}
         for setting in analysis.settings():
             self._settings.setdefault((setting.profile, setting.workload), []).append(setting)
@@ -59,9 +58,13 @@ class RunCells:
         lab = self.analysis.results.environment.get("lab")
         return (lab.get("placement") if isinstance(lab, Mapping) else None) or {}
 
+    def workload(self, cell: Cell) -> str:
+        """Return the name of the workload that repeats the cell in this run."""
+        return self.claims.workload(cell, [use.name for use in self.analysis.results.plan.workloads])
+
     def setting(self, cell: Cell) -> Scenario | None:
-        condition, workload = self.claims.conditions[cell.condition], self.claims.workload(cell, self._workloads)
-        settings = self._settings.get((condition.profile, workload), ())
+        condition = self.claims.conditions[cell.condition]
+        settings = self._settings.get((condition.profile, self.workload(cell)), ())
         return next((setting for setting in settings if condition.topology in ("", setting.topology)), None)
 
     def cell(self, cell: Cell) -> MetricCell | None:
@@ -83,10 +86,10 @@ class RunCells:
         If the study measures an arm twice (`same_as`), a block's value is the mean of both.
         """
         arm = self.claims.arms.get(cell.arm)
-        twins = (
-            [each.name for each in self.analysis.results.plan.arms if each.same_as == arm] if arm is not None else []
-        )
-        by_arm = [self._values(cell, name) for name in (arm, *twins) if name is not None]
+        if arm is None:
+            return {}
+        twins = [each.name for each in self.analysis.results.plan.arms if each.same_as == arm]
+        by_arm = [self._values(cell, name) for name in (arm, *twins)]
         blocks = sorted({block for each in by_arm for block in each})
         return {block: fmean(each[block] for each in by_arm if block in each) for block in blocks}
 
@@ -112,15 +115,13 @@ class RunCells:
 
     def bound(self, cell: Cell) -> Bottleneck | None:
         """Return the bottleneck of the cell in this run; None if it is not known."""
-        setting = self.setting(cell)
-        bound = None if setting is None else self.analysis.bound_by.get((self.claims.arms[cell.arm], setting))
+        bound = self.looked_for(cell)
         return bound if bound is not None and bound.what != "unknown" else None
 
-    def is_unexplained(self, cell: Cell) -> bool:
-        """Return whether it was looked for the bottleneck of the cell, and none was found."""
+    def looked_for(self, cell: Cell) -> Bottleneck | None:
+        """Return the bottleneck of the cell in this run, also if it is `unknown`; None if it was not looked for."""
         setting = self.setting(cell)
-        bound = None if setting is None else self.analysis.bound_by.get((self.claims.arms[cell.arm], setting))
-        return bound is not None and bound.what == "unknown"
+        return None if setting is None else self.analysis.bound_by.get((self.claims.arms[cell.arm], setting))
 
     def full_core(self, cell: Cell) -> str:
         """Return the core that was always busy in this run, even if it was not the bottleneck; "" if there was none.

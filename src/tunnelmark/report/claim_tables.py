@@ -139,7 +139,7 @@ def shared_figures(judged: Sequence[Judged]) -> str:
 
 
 def _named(judged: Sequence[Judged]) -> str:
-    """Count the claims that name each difference: ` Difference 3 is named by 4 that held and 10 that did not; …`."""
+    """Count the claims that name each difference, to be added to a text; "" if none does."""
     counts = Counter(
         (number, each.outcome) for each in judged if each.outcome in DECIDED for number in each.differences
     )
