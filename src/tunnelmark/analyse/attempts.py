@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tunnelmark.model.attempt import NOT_INSTALLED
 from tunnelmark.model.grades import QUIET, Grade, others
 from tunnelmark.record.results import MetricInfo, TrialRow
 
@@ -17,7 +18,8 @@ def chosen(rows: Iterable[TrialRow]) -> tuple[TrialRow, ...]:
 
     It is the trial's first attempt that is not void and whose primary metrics all have usable values. If there is none,
     it is the first attempt that is not void, else the last attempt. A disturbance can spoil some metrics of an attempt
-    and leave others usable (see `grade_for`).
+    and leave others usable (see `grade_for`). An attempt for which a program was not installed is passed over if there
+    is another one.
     """
     by_trial: dict[str, list[TrialRow]] = {}
     for row in rows:
@@ -26,6 +28,7 @@ def chosen(rows: Iterable[TrialRow]) -> tuple[TrialRow, ...]:
 
 
 def _chosen(attempts: Sequence[TrialRow]) -> TrialRow:
+    attempts = [row for row in attempts if row.reason != NOT_INSTALLED] or attempts
     usable = [row for row in attempts if row.outcome != "void"]
     return next((row for row in usable if not row.wanting), usable[0] if usable else attempts[-1])
 

@@ -6,6 +6,7 @@ from tunnelmark.analyse import link_gate
 from tunnelmark.analyse.ceilings import DIRECT_OVERFLOWS, is_throughput
 from tunnelmark.analyse.failures import causes
 from tunnelmark.analyse.model import Analysis, Gate
+from tunnelmark.model.attempt import NOT_INSTALLED
 from tunnelmark.units import Rate
 
 AA = "A/A agrees"
@@ -55,7 +56,9 @@ def _succeeded(analysis: Analysis) -> Gate:
         said.append(f"{len(analysis.void)} void trials in blocks that other blocks replace")
     if void := sum(row.outcome == "void" for row in analysis.repeated):
         said.append(f"{void} void attempts were made again")
-    if part := len(analysis.repeated) - void:
+    if lacked := sum(row.reason == NOT_INSTALLED for row in analysis.repeated):
+        said.append(f"{lacked} attempts for which a program was not installed were made again")
+    if part := len(analysis.repeated) - void - lacked:
         said.append(f"{part} attempts of which a part was void were made again")
     return Gate("every trial succeeded", passed, "; ".join(said))
 

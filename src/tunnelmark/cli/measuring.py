@@ -223,6 +223,7 @@ async def measure(
         described = describing(plan)
         if resuming:
             resumed.require_same(folder, now, other_boot=other_boot)
+            resumed.add_programs(folder, now)
             resumed.extend(folder, described)
         else:
             store.create(folder, described, plan, now)
@@ -239,7 +240,8 @@ async def measure(
             earlier = store.load(folder)
             for row in earlier.trials:
                 effects.add(row)
-            tries = reopened(earlier, store.discard_unfinished(folder))
+            installed = {use.name for use in plan.study.workloads if context.lacks(use) is None}
+            tries = reopened(earlier, store.discard_unfinished(folder, installed))
             calm = Quiescence(partial(listener.wait, "calm"), wanted=wait)
             looked = run_links.RunLinks(
                 plan,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, Literal
 
+from tunnelmark.errors import MissingPart
 from tunnelmark.model.grades import Graded
 from tunnelmark.model.metrics import Sample
 from tunnelmark.plan.model import Trial
@@ -20,6 +21,9 @@ made some trials earlier, and converges while those are measured.
 """
 
 _FIGURES = re.compile(r"-?\d+(?:[.,]\d+)*")
+
+NOT_INSTALLED = MissingPart("").kind
+"""The kind of the failure of an attempt that could not begin, because a program or a kernel feature was not there."""
 
 UNVERIFIED = "`tunnelmark check-link PROFILE` shows every line; keep the machine quiet, or ask less of the link"
 """The hint for the user if a link does not do what its profile says."""

@@ -17,11 +17,15 @@ def require_same(folder: Path, now: Mapping[str, Any], *, other_boot: bool = Fal
     """Raise StoreError if the environment (`now`) is not the one in which the results in `folder` were begun.
 
     The check compares the machine (or each host, if the results are from several hosts), the version of tunnelmark, and
-    the programs of the emulator, the VPNs and the workloads. `now`: what would be written to `environment.json`.
+    the programs of the emulator, the VPNs and the workloads; a workload's program may have been installed since.
+    `now`: what would be written to `environment.json`.
     `other_boot`: True accepts that the machine was restarted since; with False, a restart is an error as well.
     """
     before, now = store.load_environment(folder), json.loads(json.dumps(now))
-    differs = [what for what in ("vpns", "workloads") if before.get(what) != now[what]]
+    differs = ["vpns"] if before.get("vpns") != now["vpns"] else []
+    programs = before.get("workloads")
+    if programs is None or any(now["workloads"].get(name) != was for name, was in programs.items()):
+        differs.append("workloads")
     kin = fingerprint_diff.kinship(before, now)
     differs += _own_programs(before, now)
     mine, theirs = (_machines(where, memory=kin == "not known") for where in (before, now))
@@ -43,6 +47,16 @@ def require_same(folder: Path, now: Mapping[str, Any], *, other_boot: bool = Fal
             f"{folder} was begun before this machine was started again; nothing else of it differs",
             hint="--other-boot goes on all the same, and the report says that its intervals cover several boots",
         )
+
+
+def add_programs(folder: Path, now: Mapping[str, Any]) -> None:
+    """Add programs of workloads that were installed since to the environment of a results folder.
+
+    `now`: as in `require_same`, which has found no other difference.
+    """
+    before = store.load_environment(folder)
+    if before["workloads"] != now["workloads"]:
+        store.write_environment(folder, {**before, "workloads": now["workloads"]})
 
 
 def _own_programs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 
 from tunnelmark.errors import DiskFull, StoreError, TunnelmarkError
-from tunnelmark.model.attempt import folder_of
+from tunnelmark.model.attempt import NOT_INSTALLED, folder_of
 from tunnelmark.model.retries import Retries
 from tunnelmark.plan.load import save_inputs
 from tunnelmark.plan.model import Plan
@@ -53,11 +53,16 @@ def create(folder: Path, info: PlanInfo, plan: Plan, environment: Mapping[str, A
         (folder / results.RAW).mkdir(parents=True)
         save_inputs(plan.study, folder / results.INPUTS)
         write_plan(folder, info)
-        json_file.write(folder / results.ENVIRONMENT, environment)
+        write_environment(folder, environment)
     except OSError as error:
         raise StoreError(
             f"{folder} cannot be written: {error.strerror}", hint="choose another folder with --out"
         ) from error
+
+
+def write_environment(folder: Path, environment: Mapping[str, Any]) -> None:
+    """Write or replace the environment of a results folder. OSError if that fails."""
+    json_file.write(folder / results.ENVIRONMENT, environment)
 
 
 def write_plan(folder: Path, info: PlanInfo) -> None:
@@ -116,18 +121,23 @@ def require_space(folder: Path) -> None:
         )
 
 
-def discard_unfinished(folder: Path) -> dict[str, Retries]:
+def discard_unfinished(folder: Path, installed: Collection[str] = ()) -> dict[str, Retries]:
     """Remove the raw output of attempts and link checks that did not end, so that the run can go on.
 
     Return, by trial id, how many attempts at the trial have ended, and whether one of them settled the trial: it had a
     usable result, or the VPN failed, so the trial is not attempted again. A trial without such attempts is left out.
+    `installed`: the workloads (names in the study) whose programs are there now. Trials that lacked such a program are
+    not settled: in their block no arm had a result by that workload, so all of them can still be measured together.
     """
     lines = list(entries(folder / results.JOURNAL))
+    could_begin = {_scenario(row) for row in _rows(lines) if row.get("reason") != NOT_INSTALLED}
     tries: dict[str, Retries] = {}
     done = set()
-    for row in (entry["trial"] for entry in lines if "trial" in entry):
+    for row in _rows(lines):
         number = row.get("attempt", 1)
-        wanting = row["outcome"] == "void" or row.get("wanting", False)
+        lacked = row.get("reason") == NOT_INSTALLED and row["workload"] in installed
+        lacked = lacked and _scenario(row) not in could_begin
+        wanting = row["outcome"] == "void" or row.get("wanting", False) or lacked
         settled = row["trial"] in tries and tries[row["trial"]].settled
         tries[row["trial"]] = Retries(number, settled or not wanting)
         done.add(folder_of(row["trial"], number))
@@ -136,6 +146,15 @@ def discard_unfinished(folder: Path) -> dict[str, Retries]:
         if raw.name not in done | checks:
             shutil.rmtree(raw)
     return tries
+
+
+def _rows(lines: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    return (entry["trial"] for entry in lines if "trial" in entry)
+
+
+def _scenario(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what all trials share that are compared with this one in its block."""
+    return tuple(row.get(key) for key in ("block", "profile", "topology", "workload"))
 
 
 def keep_link_check(journal: Journal, check: LinkCheck) -> None:

@@ -244,7 +244,10 @@ class _Run:
         self._listener.longer(added)
 
     async def block(self, trials: Sequence[Trial], following: Sequence[Trial]) -> None:
-        """Run the trials of a block that have no attempt; then repeat the void ones, in another order."""
+        """Run the trials of a block that have no attempt; then repeat the void ones, in another order.
+
+        Those whose program was not installed in an earlier session are repeated as void ones are.
+        """
         attempts: list[Attempt] = []
         new = self.ledger.new(trials)
         if new:
@@ -257,7 +260,7 @@ class _Run:
             await self._look_again(waiting)
             attempts += await self._in_turn(again(self._plan.study, waiting), following)
             self._listener.block(attempts)
-        while wanting := [one for one in self.ledger.wanting(trials) if self._links.trouble(one) is None]:
+        while wanting := [one for one in self.ledger.wanting(trials) if self._hindrance(one) is None]:
             await self._calm()
             await self._in_turn(wanting, following)
 

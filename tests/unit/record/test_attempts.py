@@ -6,6 +6,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from tunnelmark.analyse.attempts import chosen
+from tunnelmark.model.attempt import NOT_INSTALLED
 from tunnelmark.model.retries import Retries
 from tunnelmark.record import store
 from tunnelmark.record.journal import Journal
@@ -58,6 +60,28 @@ def test_a_journal_from_before_there_were_attempts_still_opens(tmp_path: Path):
             del row[key]
     found = store.discard_unfinished(written(tmp_path / "r", *old))
     assert [found[row.trial] for row in (one, two, three)] == [Retries(1, True), Retries(1, False), Retries(1, True)]
+
+
+def test_trials_of_a_workload_whose_program_was_installed_later_are_still_to_be_measured(tmp_path: Path):
+    """As it was met: two hours of a study had begun without the program of one of its workloads."""
+    *others, three = rows()
+    lacks = {"outcome": "failed", "reason": NOT_INSTALLED, "samples": ()}
+    folder = written(tmp_path / "r", *(asdict(replace(row, **lacks)) for row in rows()))
+    for installed, settled in ((), True), (("tcp",), False):
+        found = store.discard_unfinished(folder, installed)
+        assert found == {row.trial: Retries(1, settled) for row in rows()}
+    # A VPN that is not installed is another matter: direct was measured, and the VPN would be in another hour.
+    folder = written(tmp_path / "v", *map(asdict, others), asdict(replace(three, **lacks)))
+    found = store.discard_unfinished(folder, ("tcp",))
+    assert found[three.trial] == Retries(1, True)
+
+
+def test_an_attempt_without_a_program_does_not_count_once_there_is_another():
+    one, *_ = rows()
+    lacking = replace(one, outcome="failed", reason=NOT_INSTALLED, samples=())
+    later = replace(one, attempt=2)
+    assert chosen([lacking, later]) == (later,)
+    assert chosen([lacking]) == (lacking,)
 
 
 def test_tables_hold_every_attempt_with_its_grade():

@@ -72,6 +72,15 @@ def test_a_boot_with_another_command_line_is_refused_even_so(folder: Path):
         resumed.require_same(folder, changed(boot="two", command_line="mitigations=off"), other_boot=True)
 
 
+def test_a_program_of_a_workload_may_have_been_installed_since_and_is_recorded(folder: Path):
+    now = {**BEGUN, "workloads": {**BEGUN["workloads"], "kube-apiserver": {"version": "1.36"}}}
+    resumed.require_same(folder, now)
+    resumed.add_programs(folder, now)
+    assert store.load_environment(folder) == now
+    with pytest.raises(StoreError, match="workloads"):
+        resumed.require_same(folder, BEGUN)
+
+
 def test_another_program_is_refused(folder: Path):
     with pytest.raises(StoreError, match="vpns"):
         resumed.require_same(folder, {**BEGUN, "vpns": {"tinc": {"version": "1.1"}}})
