@@ -66,7 +66,8 @@ BUSY = 0.5
 
 TCP has something to send as long as a segment waits to be sent again or acknowledged. So a connection that losses hold
 back is busy nearly all the time, except when its program did not get the processor. If it is less busy than this, it
-mostly waited for its program, and losses only made it send again."""
+mostly waited for its program, and losses only made it send again. Nor do they alone limit a connection that had
+nothing to send for a tenth of the time (`STARVED`) on a core that was busy all the time, by whatever work."""
 
 LOST, FEW = 1e-4, 5
 """A place counts as losing packets if it lost at least this share of those sent, and at least this many packets.
@@ -141,7 +142,7 @@ def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None, back: int | Non
         return Bottleneck("window", why=f"TCP waited for {words} in {100 * max(window, buffer):.0f} % of the time")
     busy = limits.get(f"tcp_busy_{sender}", 1.0)
     lost = _lost(limits, sender, receiver)
-    if lost is not None and busy >= BUSY:
+    if lost is not None and busy >= BUSY and not _without_core(limits, sender, busy):
         if values.get("retransmits") == 0:  # of the window; packets are counted from the warm-up on
             return replace(lost, why=f"{lost.why}, all before the window: TCP still grows from what that left")
         return lost
@@ -262,6 +263,11 @@ def without_rest(limits: Mapping[str, float], end: str, other: float) -> float:
     """
     own, waited, core = (limits.get(f"{what}_{end}", 0.0) for what in ("used", "waited", "core"))
     return core if own >= MOSTLY or own + waited >= CORE else max(own, core - other)
+
+
+def _without_core(limits: Mapping[str, float], sender: str, busy: float) -> bool:
+    """Return whether TCP had nothing to send for a part of the time, while the sender's core was busy all the time."""
+    return busy < STARVED and limits.get(f"core_{sender}", 0.0) >= CORE
 
 
 def _some_lost(limits: Mapping[str, float], sender: str) -> bool:

@@ -288,7 +288,8 @@ def require(plan: Plan, context: RunContext, console: Console) -> None:
     if len(lacking) == len(plan.study.workloads):
         raise lacking[0]
     for missing in lacking:
-        console.print(f"[yellow]warning:[/] a workload will fail: {missing.message} ({missing.hint})", soft_wrap=True)
+        said = f"a workload will fail: {missing.message} ({missing.hint}); run --resume measures it once that is there"
+        console.print(f"[yellow]warning:[/] {said}", soft_wrap=True)
     run_links.require(plan.study.profiles)
     run_links.require_rates(plan.study.profiles, [use.name for use in plan.study.workloads if context.searches(use)])
     kernel_features.require({arm.inner.kind for arm in plan.study.arms if arm.inner is not None})

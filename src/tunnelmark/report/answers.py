@@ -148,7 +148,8 @@ def _answer(
         return MetricAnswer(title, "", f"{left_out}.", "not ranked") if left_out else None
     front = in_front.of_ranking(analysis, ranking)
     cells = [analysis.cell(arm, setting, metric.name) for arm in front.arms]
-    first, said = in_front.in_words(front, ranking)
+    best = _by_estimate([analysis.cell(place.arm, setting, metric.name) for place in ranking.places])[0]
+    first, said = in_front.in_words(front, ranking, best.arm)
     said += _effects(analysis, cells, multiples, front) + _bound(analysis, cells)
     bare = [analysis.cell(analysis.reference, setting, metric.name)] if analysis.reference else []
     doubtful = [f"{cell.arm} is {formatting.reliability(cell)}" for cell in [*bare, *cells] if cell.unreliable]
@@ -161,7 +162,6 @@ def _answer(
         left_out,
     )
     rest = "".join(f" {formatting.capital(one)}." for one in further if one)
-    best = _by_estimate([analysis.cell(place.arm, setting, metric.name) for place in ranking.places])[0]
     return MetricAnswer(title, first, f"{said}.{rest}", in_front.at_a_glance(front, ranking, best.arm, _effect(best)))
 
 

@@ -82,7 +82,7 @@ def _failed(analysis: Analysis) -> list[str]:
     if others:
         arms = formatting.listed(list(dict.fromkeys(row.arm for row in others)))
         count = f"{len(others)} {'attempt' if len(others) == 1 else 'attempts'}"
-        said.append(f"{count} failed ({arms}); means are shown together with success rates.")
+        said.append(f"{count} of {arms} failed; figures are shown together with success rates.")
     return said
 
 

@@ -72,9 +72,14 @@ def found(effect: Effect, claims: ClaimsFile) -> str:
 def printed(statement: Statement, claims: ClaimsFile) -> str:
     """Return the ratio, difference or value of a statement as computed from the values that the source prints.
 
-    The figure is followed by its unit. The text is "" if the source does not print all of these values.
+    The figure is followed by its unit. The text is "" if the source does not print all of these values. A ratio from 1
+    to 2 has three digits after the point, which are those of a printed share: 1.396 for 39.6 % more.
     """
-    return "" if statement.printed is None else f"{number(statement.printed)}{unit(statement, claims)}"
+    if statement.printed is None:
+        return ""
+    of = unit(statement, claims)
+    figure = f"{statement.printed:.4g}" if of == TIMES and 1 < statement.printed < 2 else number(statement.printed)
+    return f"{figure}{of}"
 
 
 def number(value: float | None) -> str:

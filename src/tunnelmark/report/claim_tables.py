@@ -23,7 +23,7 @@ LEGEND = (
     "Not stationary: the second half of a window had so much more or less than its first, so that a longer trial would say something else. "
     "Of a claim of several comparisons: how many are shown, and of how many the contrary is; τ is Kendall's rank correlation of the order found with the one claimed. "
     "Each claim is judged by itself, so one may hold although the answers above, which take all of a study's comparisons together, leave the same open. "
-    "Claims are of means over blocks, with Student's intervals, and of what a study measures twice, such as the bare link, of both trials of a block; tables show medians, or intervals by another method, so their figures may differ."
+    "Claims are of means over blocks, with Student's intervals, and of what a study measures twice, such as the bare link, of both trials of a block; tables show medians, or intervals by another method, so their figures may differ, and an interval of few blocks may be far narrower or wider."
 )
 
 FIGURES_HEAD = ("compared", "in the source", "allowed", "found here")

@@ -48,8 +48,11 @@ def of_ranking(analysis: Analysis, ranking: Ranking) -> InFront:
     return InFront(tuple(front), tuple(behind), tuple(ahead), tuple(level), tie)
 
 
-def in_words(found: InFront, ranking: Ranking) -> tuple[str, str]:
-    """Return the arms to be named first ("" for all of several), and how they compare, up to the colon before effects."""
+def in_words(found: InFront, ranking: Ranking, best: str) -> tuple[str, str]:
+    """Return the arms to be named first ("" for all of several), and how they compare, up to the colon before effects.
+
+    `best`: the arm with the most favourable estimate.
+    """
     front, behind, named = found.arms, found.behind, formatting.listed(found.arms)
     if len(ranking.places) == 1:
         return named, ": "
@@ -62,6 +65,9 @@ def in_words(found: InFront, ranking: Ranking) -> tuple[str, str]:
         return "", f"{'neither' if len(front) == 2 else f'none of the {len(front)}'} is shown to be ahead: "
     beaten = f"the {len(behind)} others" if len(behind) > NAMED else formatting.listed(behind)
     ahead, level = found.ahead, found.level
+    if parted(found) and best not in ahead:  # its blocks scatter too much to show what its mean says
+        said = f"none of the {len(front)} in front is shown to be ahead of another, and {formatting.listed(ahead)} {_are(ahead)} ahead of {beaten}: "
+        return "", said
     if parted(found):
         unlike = f"{formatting.listed(level)}, which {_are(level)} not shown to differ from any other"
         return formatting.listed(ahead), f" {_are(ahead)} ahead of {beaten}, and not shown to differ from {unlike}: "

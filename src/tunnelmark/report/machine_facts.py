@@ -39,7 +39,7 @@ def cautions(analysis: Analysis) -> list[str]:
     if found := drift.moved(analysis.results):
         names = [f"{each.name} {length(each.before)}, then {length(each.after)}" for each in found]
         said.append(
-            f"The machine, or what else ran on it, changed during the run: {formatting.listed(names)}. A change from block to block "
+            f"The machine, or what else ran on it, changed during the run: {formatting.listed(names)} (short tests before and after it). A change from block to block "
             "does not affect comparisons within blocks; a change within a block does."
         )
     if before := analysis.results.plan.extended:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 from tunnelmark.analyse import remedy
 from tunnelmark.analyse.arms import ANCHOR, DIRECT
 from tunnelmark.analyse.ceilings import is_throughput
@@ -128,7 +130,8 @@ def _floods(analysis: Analysis) -> list[str]:
         for cell in analysis.cells
         if cell.arm == analysis.reference
         and cell.setting.workload in udp
-        and (cell.metric.unit, cell.metric.primary) == ("%", True)
+        and (cell.metric.unit, cell.metric.compare) == ("%", "difference")
+        and cell.metric.name != "shortfall"
         and cell.spread is not None
         and cell.spread.median >= FLOODED
     }
@@ -206,4 +209,18 @@ def _open_answers(analysis: Analysis) -> list[str]:
         return []
     blocks = analysis.results.plan.blocks
     said = f"In {len(left_open)} of {len(several)} answers no VPN is shown to be ahead of another: {blocks} blocks show only "
-    return [f"{said}large differences, and more of them would show smaller ones."]
+    return [f"{said}large differences{_how_large(analysis)}, and more of them would show smaller ones."]
+
+
+def _how_large(analysis: Analysis) -> str:
+    """Say how large half of the differences of goodput from direct must be to show; "" if that is not known."""
+    found = [
+        (cell.metric, cell.against_direct.detectable)
+        for cell in analysis.cells
+        if cell.metric.primary and cell.metric.compare == "ratio" and is_throughput(cell.metric)
+        if cell.against_direct is not None and cell.against_direct.detectable is not None
+    ]
+    if not found:
+        return ""
+    metric = found[0][0]
+    return f" (of rates against direct half would show only beyond {formatting.size(metric, median(size for _, size in found))})"

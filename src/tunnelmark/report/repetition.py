@@ -280,7 +280,7 @@ def _missing(analysis: Analysis, verdicts: Verdicts) -> str:
         if claims.also:
             one = len(claims.also) == 1
             said.append(
-                f"further parts of it, repeated by {'a study' if one else 'studies'} of {'its' if one else 'their'} own: {formatting.listed(claims.also)}"
+                f"further parts of it, for which there {'is a study' if one else 'are studies'} of {'its' if one else 'their'} own: {formatting.listed(claims.also)}"
             )
     if silent := _silent(analysis):
         said.append(f"{formatting.listed(silent)} (in the plan, but without a result)")

@@ -229,10 +229,14 @@ _METRICS = (
 
 
 def _metrics(options: UdpOptions) -> tuple[Metric, ...]:
-    """Return the metrics. A flood has no shortfall, as it asks for no rate, and is not expected to fill the link."""
+    """Return the metrics. A flood has no shortfall, as it asks for no rate, and is not expected to fill the link.
+
+    What a flood loses is not judged: it says how much faster each sender was than the path, and senders differ.
+    """
     if not options.flood:
         return _METRICS
-    return tuple(replace(metric, fills=0) for metric in _METRICS if metric.name != "shortfall")
+    flood = (replace(metric, fills=0) for metric in _METRICS if metric.name != "shortfall")
+    return tuple(replace(metric, primary=False) if metric.name == "lost" else metric for metric in flood)
 
 
 def _offered(options: UdpOptions) -> float | None:

@@ -120,6 +120,15 @@ def test_what_follows_from_a_bottleneck_is_not_taken_for_it(limits: dict[str, fl
     assert said(**limits) == expected
 
 
+def test_losses_alone_do_not_limit_a_stream_that_had_nothing_to_send_while_its_core_was_always_busy() -> None:
+    """As it was read: a ring of six streams on two full cores was bound by "loss: the link's queue"."""
+    full = row(core_source=0.964, used_source=0.8, waited_source=0.1, drop_link_source=710.0)
+    for busy, what in ((0.67, "unknown"), (0.95, "loss")):
+        ring = replace(full, limits={**full.limits, "tcp_busy_source": busy}, host={"other_cpu": 0.13})
+        bound = of_trial(ring, TCP, RATE)
+        assert bound is not None and bound.what == what
+
+
 def test_a_core_that_others_took_is_no_bottleneck_of_the_arm_and_one_that_it_took_itself_is() -> None:
     busy = replace(row(core_source=1.0), host={"other_cpu": 0.8, "steal": 0.1})
     bound = of_trial(busy, TCP, RATE)

@@ -36,7 +36,7 @@ def test_a_source_is_shown_with_all_its_claims(capsys: pytest.CaptureFixture[str
 def test_a_source_without_figures_has_nothing_to_hold_its_claims_against(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study", "show", "cascade"]) == 0
     shown = capsys.readouterr().out
-    assert "46 claims; the source prints no figures that one could be held against" in shown
+    assert "48 claims; the source prints no figures that one could be held against" in shown
     assert "no value of" not in shown
 
 

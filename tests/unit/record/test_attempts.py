@@ -31,6 +31,11 @@ def rows() -> tuple[TrialRow, ...]:
     return STUDY.results().trials
 
 
+def lacking(row: TrialRow) -> TrialRow:
+    """Return the trial as it ends where a program is not installed."""
+    return replace(row, outcome="failed", reason=NOT_INSTALLED, samples=())
+
+
 def test_attempts_are_counted_and_their_raw_output_is_kept(tmp_path: Path):
     one, two, three = rows()
     void = replace(one, outcome="void", wanting=True)
@@ -65,23 +70,21 @@ def test_a_journal_from_before_there_were_attempts_still_opens(tmp_path: Path):
 def test_trials_of_a_workload_whose_program_was_installed_later_are_still_to_be_measured(tmp_path: Path):
     """As it was met: two hours of a study had begun without the program of one of its workloads."""
     *others, three = rows()
-    lacks = {"outcome": "failed", "reason": NOT_INSTALLED, "samples": ()}
-    folder = written(tmp_path / "r", *(asdict(replace(row, **lacks)) for row in rows()))
+    folder = written(tmp_path / "r", *(asdict(lacking(row)) for row in rows()))
     for installed, settled in ((), True), (("tcp",), False):
         found = store.discard_unfinished(folder, installed)
         assert found == {row.trial: Retries(1, settled) for row in rows()}
     # A VPN that is not installed is another matter: direct was measured, and the VPN would be in another hour.
-    folder = written(tmp_path / "v", *map(asdict, others), asdict(replace(three, **lacks)))
+    folder = written(tmp_path / "v", *map(asdict, others), asdict(lacking(three)))
     found = store.discard_unfinished(folder, ("tcp",))
     assert found[three.trial] == Retries(1, True)
 
 
 def test_an_attempt_without_a_program_does_not_count_once_there_is_another():
     one, *_ = rows()
-    lacking = replace(one, outcome="failed", reason=NOT_INSTALLED, samples=())
     later = replace(one, attempt=2)
-    assert chosen([lacking, later]) == (later,)
-    assert chosen([lacking]) == (lacking,)
+    assert chosen([lacking(one), later]) == (later,)
+    assert chosen([lacking(one)]) == (lacking(one),)
 
 
 def test_tables_hold_every_attempt_with_its_grade():

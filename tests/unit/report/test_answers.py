@@ -131,7 +131,10 @@ def test_arms_that_are_beaten_are_so_by_those_that_are_shown_to_be_ahead_of_them
 
 
 def test_of_many_in_front_those_shown_to_be_ahead_come_first_and_the_beaten_follow_with_their_effects():
-    """As it was read: "zerotier is ahead of yggdrasil", and in the estimates zerotier was the last and yggdrasil not there."""
+    """As it was read: "zerotier is ahead of yggdrasil", and in the estimates zerotier was the last and yggdrasil not there.
+
+    And as it was read later: the sentence began with zerotier, as if it were the best of those in front.
+    """
     found = judge(replace(TIED, blocks=8).results())
     (ranking,) = (one for one in found.rankings if one.metric == "goodput")
     pairs = tuple(replace(one, differs={one.arm, one.against} == {"tinc", "yggdrasil"}) for one in found.pairs)
@@ -141,7 +144,9 @@ def test_of_many_in_front_those_shown_to_be_ahead_come_first_and_the_beaten_foll
     )
     text = said(replace(found, pairs=pairs, rankings=(replace(ranking, places=places),)), "TCP goodput")
     effect = r" [\d.]+ % \[[\d.–]+\]"
-    assert text.startswith("tinc is ahead of yggdrasil, and not shown to differ from ")
+    assert text.startswith(
+        "none of the 4 in front is shown to be ahead of another, and tinc is ahead of yggdrasil: tinc "
+    )
     assert re.search(
         rf": tinc{effect}, and estimates from \S+{effect} and \S+{effect} to \S+{effect} of direct's", text
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tunnelmark.claims import reading
@@ -86,3 +88,9 @@ def test_every_figure_of_every_source_can_be_said(name):
         for each in claim.statements:
             if isinstance(each, Statement):
                 assert claim_figures.compared(each, claims) and claim_figures.allowed(each, claims)
+
+
+@pytest.mark.parametrize(("value", "said"), [(1.396, "1.396×"), (0.4049, "0.405×"), (4.0, "4×"), (2.345, "2.35×")])
+def test_a_printed_ratio_keeps_the_digits_of_its_share(value, said):
+    """As it was read: "39.6 % faster", and next to it "1.4×"."""
+    assert claim_figures.printed(replace(TCP, printed=value), CASCADE) == said

@@ -65,9 +65,12 @@ def test_every_report_names_the_publication_its_verdicts_and_both_ways_of_measur
         )
         assert "1.0.20200827, in the kernel" in plain and "wireguard-go 0.0.20230223" in plain
         assert "10 minutes" in plain and "5 s, after 4 s that are left out" in plain
-        assert "WireGuard is faster than OpenVPN in cascades." in plain and "its claims here" in plain
+        assert (
+            "WireGuard is faster than OpenVPN in cascades (a preliminary result)." in plain
+            and "its claims here" in plain
+        )
     page = html.render(analysis)
-    assert "Evaluating Cascading-VPN Performance</a>. 46 claims: " in page.partition("<main>")[0]
+    assert "Evaluating Cascading-VPN Performance</a>. 48 claims: " in page.partition("<main>")[0]
     assert page.index('id="repeats"') < page.index('id="answer"')
 
 
@@ -153,7 +156,7 @@ def test_a_vpn_without_any_result_has_no_version_here():
 
 
 def test_what_was_not_run_is_named():
-    further = "further parts of it, repeated by studies of their own: cascade-kernel, cascade-one-way and cascade-path"
+    further = "further parts of it, for which there are studies of their own: cascade-kernel, cascade-one-way and cascade-path"
     assert rows(usual())["not run"][1] == f"OpenVPN, AES-256-CBC without AES-NI; {further}"
     found = rows(run(fails=frozenset({"openvpn-series"})))
     assert "openvpn-series (in the plan, but without a result)" in found["not run"][1]

@@ -199,6 +199,13 @@ class TestOptions:
         with pytest.raises(UsageError, match=r"a share of a link's rate .30 %., and that rate is not known"):
             WORKLOAD.offered(chosen)
 
+    def test_does_not_judge_what_a_flood_loses(self):
+        """As it was read: VPNs were ranked by it, of which one was handed four times as many datagrams as another."""
+        judged = {
+            of: [each.name for each in WORKLOAD.metrics_with(options(flood=of)) if each.primary] for of in (True, False)
+        }
+        assert judged == {True: ["delivered"], False: ["delivered", "lost"]}
+
     def test_may_hold_a_flood_to_the_rate_of_the_link(self):
         assert shares(options(flood=True, flood_limit="100 %")) == {"flood_limit": 1}
         with pytest.raises(ValidationError, match="flood_limit is of a flood only"):
