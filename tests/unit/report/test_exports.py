@@ -125,7 +125,7 @@ def test_findings_of_a_study_that_must_not_be_ranked_rank_nothing():
         ("A/A failed", "Do not rank"),
         ("unfinished", "40 of 105 trials have run"),
         ("one block", "a single block"),
-        ("an arm failed", "5 attempts failed (tinc)"),
+        ("an arm failed", "5 attempts of tinc failed"),
         ("no direct", "no A/A pair"),
         ("emulated", "Emulated: measured with Linux 6.1.0-56-amd64"),
         ("emulated", "never how fast"),
