@@ -223,8 +223,8 @@ async def measure(
         described = describing(plan)
         if resuming:
             resumed.require_same(folder, now, other_boot=other_boot)
-            resumed.add_programs(folder, now)
             resumed.extend(folder, described)
+            resumed.add_programs(folder, now)
         else:
             store.create(folder, described, plan, now)
         effects = EffectsSoFar(described)

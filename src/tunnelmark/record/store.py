@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -127,16 +127,17 @@ def discard_unfinished(folder: Path, installed: Collection[str] = ()) -> dict[st
     Return, by trial id, how many attempts at the trial have ended, and whether one of them settled the trial: it had a
     usable result, or the VPN failed, so the trial is not attempted again. A trial without such attempts is left out.
     `installed`: the workloads (names in the study) whose programs are there now. Trials that lacked such a program are
-    not settled: in their block no arm had a result by that workload, so all of them can still be measured together.
+    not settled: in their session and block no arm had a result by that workload, so they can still be measured together.
     """
     lines = list(entries(folder / results.JOURNAL))
-    could_begin = {_scenario(row) for row in _rows(lines) if row.get("reason") != NOT_INSTALLED}
+    rows = _by_session(lines)
+    could_begin = {(session, _scenario(row)) for session, row in rows if row.get("reason") != NOT_INSTALLED}
     tries: dict[str, Retries] = {}
     done = set()
-    for row in _rows(lines):
+    for session, row in rows:
         number = row.get("attempt", 1)
         lacked = row.get("reason") == NOT_INSTALLED and row["workload"] in installed
-        lacked = lacked and _scenario(row) not in could_begin
+        lacked = lacked and (session, _scenario(row)) not in could_begin
         wanting = row["outcome"] == "void" or row.get("wanting", False) or lacked
         settled = row["trial"] in tries and tries[row["trial"]].settled
         tries[row["trial"]] = Retries(number, settled or not wanting)
@@ -148,8 +149,14 @@ def discard_unfinished(folder: Path, installed: Collection[str] = ()) -> dict[st
     return tries
 
 
-def _rows(lines: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    return (entry["trial"] for entry in lines if "trial" in entry)
+def _by_session(lines: Sequence[Mapping[str, Any]]) -> list[tuple[int, Mapping[str, Any]]]:
+    """Return each attempt with the number of its session."""
+    found, session = [], 0
+    for entry in lines:
+        session += "begun" in entry
+        if "trial" in entry:
+            found.append((session, entry["trial"]))
+    return found
 
 
 def _scenario(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -80,6 +80,17 @@ def test_trials_of_a_workload_whose_program_was_installed_later_are_still_to_be_
     assert found[three.trial] == Retries(1, True)
 
 
+def test_what_a_second_session_did_not_come_to_is_still_to_be_measured(tmp_path: Path):
+    one, two, three = rows()
+    folder = written(tmp_path / "r", *(asdict(lacking(row)) for row in rows()))
+    with Journal(folder / "journal.jsonl") as journal:
+        journal.append({"begun": 1.0, "boot": "one"})
+        journal.append({"trial": asdict(replace(one, attempt=2))})
+        journal.append({"trial": asdict(replace(two, attempt=2, outcome="void", wanting=True))})
+    found = store.discard_unfinished(folder, ("tcp",))
+    assert found == {one.trial: Retries(2, True), two.trial: Retries(2, False), three.trial: Retries(1, False)}
+
+
 def test_an_attempt_without_a_program_does_not_count_once_there_is_another():
     one, *_ = rows()
     later = replace(one, attempt=2)
