@@ -21,11 +21,9 @@ from tunnelmark.cli.progress_events import (
     line,
     read,
 )
-from tunnelmark.errors import MissingPart
-from tunnelmark.model.attempt import stem
+from tunnelmark.model.attempt import NOT_INSTALLED, stem
 from tunnelmark.units import clock
 
-_MISSING = MissingPart("").kind
 _SHORT = 80  # characters of a reason that may be said again
 
 
@@ -149,7 +147,7 @@ class LineView(ProgressView):
                 )
             return
         said = f"{event.outcome}: {_name(event)}: "
-        missing = event.reason == _MISSING
+        missing = event.reason == NOT_INSTALLED
         if (known := stem(event.message)) in self._told:
             if missing:
                 return

@@ -235,8 +235,11 @@ def _metrics(options: UdpOptions) -> tuple[Metric, ...]:
     """
     if not options.flood:
         return _METRICS
-    flood = (replace(metric, fills=0) for metric in _METRICS if metric.name != "shortfall")
-    return tuple(replace(metric, primary=False) if metric.name == "lost" else metric for metric in flood)
+    return tuple(
+        replace(metric, fills=0, primary=metric.primary and metric.name != "lost")
+        for metric in _METRICS
+        if metric.name != "shortfall"
+    )
 
 
 def _offered(options: UdpOptions) -> float | None:
