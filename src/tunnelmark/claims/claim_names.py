@@ -60,6 +60,7 @@ class ClaimNames:
             ),
             self.check("condition", claim.conditions, (*key, "conditions")),
             self.check("arm", arms, (*key, "arms")),
+            self.check("arm", claim.alone, (*key, "alone")),
             *(
                 self.check(kind, [each[kind]] if each[kind] is not None else [], (*key, "over"))
                 for each in overs
@@ -104,7 +105,8 @@ class ClaimNames:
             )  # fmt: skip
             return False
         kinds = {self.quantities[name].kind for name in (claim.quantities or [claim.quantity])}
-        if claim.test == "value" and not kinds <= set(AS_IT_IS):
+        timers = all(self.quantities[name].timers for name in (claim.quantities or [claim.quantity]))
+        if claim.test == "value" and not kinds <= set(AS_IT_IS) and not timers:
             self.problems.add(
                 (*key, "test"),
                 f"compares a {', '.join(sorted(kinds))} of other hardware as it is (in {claim.id!r})",

@@ -101,6 +101,9 @@ class QuantityTable(TomlTable):
     all_nodes: bool = Field(default=False, description="true where all nodes send and receive at once")
     several_cores: bool = Field(default=False, description="true where a node needs more than one core for it")
     full_only: bool = Field(default=False, description="true where only a run with --full asks what the source asked")
+    timers: bool = Field(
+        default=False, description="true where a program's own timers set a time, so that it is compared as it is"
+    )
     unmeasured: str = Field(default="", description="why no workload of the study measures it")
 
 
@@ -185,6 +188,10 @@ class ClaimTable(TomlTable):
         default=1.05, ge=1, description="a factor: places of an order whose printed values are closer are not compared"
     )
     groups: list[list[str]] = Field(default=[], description="a list of lists of arms, the best group first")
+    alone: list[str] = Field(
+        default=[],
+        description="a list of arms of groups or pairs whose part is a claim of its own, as what decides their figures decides no other's",
+    )
     pairs: list[Annotated[tuple[str, str], Field(strict=False)]] = Field(  # TOML knows arrays only
         default=[], description="a list of pairs of arms"
     )

@@ -43,6 +43,7 @@ class Quantity:
     `all_nodes`: all nodes send and receive at once, so it says little where nodes share the cores of one machine.
     `several_cores`: the figure needs nodes with more than one core each, such as how far a process fills a core; a time
     does so only where it is compared with that of the bare link.
+    `timers`: a program's own timers set a time, so that it is compared as it is.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Quantity:
     full_only: bool = False
     all_nodes: bool = False
     several_cores: bool = False
+    timers: bool = False
     unmeasured: str = ""
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -301,8 +301,21 @@ def _orders(claim: ClaimTable, names: ClaimNames, printed: Mapping[Cell, Printed
         says = claim.says.format(arm="" if along_arms else each, condition=title, value="")
         name = claim.id if len(fixed) == 1 else f"{claim.id}.{_slug(each)}"
         largest_first = cells if quantity.better == "higher" else cells[::-1]
-        found.append(_one(claim, rows, says, name, largest_first if not claim.over else ()))
+        if claim.alone:
+            found.extend(_parts(claim, rows, says, name))
+        else:
+            found.append(_one(claim, rows, says, name, largest_first if not claim.over else ()))
     return found
+
+
+def _parts(claim: ClaimTable, rows: Sequence[Statement | Apart], says: str, name: str) -> list[Claim]:
+    """Return the claim without the arms of `alone`, and a claim for each of them, of the parts that state something."""
+    of_arm = {arm: tuple(row for row in rows if any(cell.arm == arm for cell in row.cells)) for arm in claim.alone}
+    rest = tuple(row for row in rows if not any(row in taken for taken in of_arm.values()))
+    without = " and ".join(claim.alone)
+    found = [_one(claim, rest, f"{says} (All but {without}.)", name)] if rest else []
+    parts = ((arm, taken) for arm, taken in of_arm.items() if taken)
+    return found + [_one(claim, taken, f"{says} ({arm}.)", f"{name}.{_slug(arm)}") for arm, taken in parts]
 
 
 def _one(
