@@ -215,12 +215,18 @@ class MachineLimits:
             return f"{named}: all nodes work at once and share the cores of this machine; {reason}"
         bound = self._processor(cell)
         if bound is None:
-            return ""
+            return "" if condition.impaired else self._not_carried(cell, named)
         if condition.impaired or self._filled_the_link(cell):
-            return f"{named}: the link is taken for the limit there, and {_in_words(bound)} is here"
+            return f"{named}: what limited it there is not known to be a processor, and {_in_words(bound)} is here"
         if self._run.claims.there.free_cores:
             return f"{named}: no processor was the limit there, by its own account, and {_in_words(bound)} is here"
         return ""
+
+    def _not_carried(self, cell: Cell, named: str) -> str:
+        """Return the reason, if a bare link's limit was not found and the machine does not carry the link's rate; else ""."""
+        if not self._run.is_bare(cell) or self._run.bound(cell) is not None or not self._run.is_too_slow_for(cell):
+            return ""
+        return f"{named}: this machine does not carry a full load over the bare link, by the test before the run"
 
     def _all_at_once(self, cell: Cell) -> str:
         """Return what limits a rate of all nodes at once, if it is not the link; "" if it is, or its impairment is."""

@@ -123,6 +123,12 @@ class RunCells:
         setting = self.setting(cell)
         return None if setting is None else self.analysis.bound_by.get((self.claims.arms[cell.arm], setting))
 
+    def is_too_slow_for(self, cell: Cell) -> bool:
+        """Return whether the test before the run showed that this machine does not carry a full load over the cell's link."""
+        measured, setting = self.analysis.results.environment.get("measured"), self.setting(cell)
+        looked = measured.get("links", {}) if isinstance(measured, Mapping) else {}
+        return setting is not None and looked.get(setting.profile, {"state": "fits"})["state"] != "fits"
+
     def full_core(self, cell: Cell) -> str:
         """Return the core that was always busy in this run, even if it was not the bottleneck; "" if there was none.
 

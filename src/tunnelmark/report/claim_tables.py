@@ -213,8 +213,10 @@ def _effect(effect: Effect, claims: ClaimsFile) -> dict[str, Any]:
 
 
 def _found(claims: ClaimsFile, judged: Judged) -> str:
+    contradicted = judged.claim.contradicted
+    against = f"; the source's own figures contradict it: {contradicted}" if contradicted else ""
     if judged.outcome == "not testable" or judged.claim.feature is not None:
-        return judged.reason
+        return judged.reason + against
     parts = []
     if len(judged.effects) == 1:
         parts.append(claim_figures.found(judged.effects[0], claims))
@@ -231,9 +233,7 @@ def _found(claims: ClaimsFile, judged: Judged) -> str:
         said += f"; this can only have worked against it: {judged.despite}"
     said += f"; not stationary: {'; '.join(judged.unsteady)}" if judged.unsteady else ""
     said += _see(judged.differences) if judged.outcome in DECIDED else ""
-    if judged.claim.contradicted:
-        said += f"; the source's own figures contradict it: {judged.claim.contradicted}"
-    return said
+    return said + against
 
 
 def _see(numbers: Collection[int]) -> str:

@@ -154,7 +154,7 @@ def test_what_the_link_held_there_and_the_processor_holds_here_is_not_compared(c
     found = outcomes(claims, analysis)
     assert (
         found["share.nebula"].reason
-        == "Nebula, one stream, gigabit: the link is taken for the limit there, and the sender's core is here"
+        == "Nebula, one stream, gigabit: what limited it there is not known to be a processor, and the sender's core is here"
     )
     assert found["share.tinc"].outcome == "held"  # tinc was held by its processor there, too
 
@@ -237,7 +237,21 @@ def one_sided(tmp_path: Path) -> OneSided:
     return judged
 
 
-HELD_DOWN = "Nebula, one stream, gigabit: the link is taken for the limit there, and the sender's core is here"
+def test_a_bare_link_that_this_machine_does_not_carry_is_not_what_is_kept_of_it(claims: ClaimsFile) -> None:
+    """Without an impairment its rate is the machine's, also where no core was found to be full."""
+    slow = {"gigabit": {"state": "slow", "instead": None, "said": "one TCP stream reached 70 %"}}
+    analysis = run(nebula=0.6)
+    environment = {**analysis.results.environment, "measured": {"links": slow}}
+    analysis = replace(analysis, results=replace(analysis.results, environment=environment))
+    unknown = {("direct", TCP_SETTING): Bottleneck("unknown")}
+    assert "does not carry a full load" in outcomes(claims, replace(analysis, bound_by=unknown))["share.tinc"].reason
+    link = {("direct", TCP_SETTING): Bottleneck("link")}
+    assert outcomes(claims, replace(analysis, bound_by=link))["share.tinc"].outcome == "held"
+
+
+HELD_DOWN = (
+    "Nebula, one stream, gigabit: what limited it there is not known to be a processor, and the sender's core is here"
+)
 NEBULA_OVER_BARE = 'arms = ["Nebula"]\nover = [{ arm = "Bare" }]'
 BARE_OVER_NEBULA = 'arms = ["Bare"]\nover = [{ arm = "Nebula" }]'
 
@@ -310,7 +324,7 @@ def test_the_time_of_a_transfer_that_the_link_held_there_is_not_compared_where_t
     bound = {(arm, setting): core for arm in ("nebula", "tinc")}
     claims = written(tmp_path, FILE + DOWNLOAD.format(metric="rtt_p50"))
     found = outcomes(claims, replace(analyse(study.results()), bound_by=bound))
-    said = "Nebula, a download, gigabit: the link is taken for the limit there, and the sender's core is here"
+    said = "Nebula, a download, gigabit: what limited it there is not known to be a processor, and the sender's core is here"
     assert (found["time.nebula"].reason == "") if compared else (found["time.nebula"].reason == said)
     assert found["time.tinc"].reason == ""
 

@@ -128,11 +128,8 @@ def test_the_source_s_contradictions_are_these() -> None:
     assert {claim.id.split(".")[0] for claim in EDGE.claims if claim.contradicted} == {
         "features-contradicted",
         "latency-headscale-zerotier-tcp-350",
-        "netbird-minimal-overhead-udp",
         "tcp-headscale-relay-best-loss-1",
-        "tcp-relays-twice-loss-1",
         "udp-cpu-netbird-relay",
-        "udp-cpu-zerotier-least",
         "udp-sd-grows-50-zerotier",
     }
 

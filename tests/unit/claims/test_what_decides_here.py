@@ -16,6 +16,7 @@ from tunnelmark.claims.measured import RunValues
 from tunnelmark.claims.model import Cell, Statement
 from tunnelmark.claims.printed import PrintedValues
 from tunnelmark.claims.reach import within_reach
+from tunnelmark.errors import PlanError
 from tunnelmark.record.results import SampleRow
 from unit.builders import TCP, Study
 from unit.claims.test_claims_of_a_run import FILE, TCP_SETTING, outcomes, run, written
@@ -172,6 +173,32 @@ def test_groups_whose_printed_values_are_alike_are_not_compared(tmp_path: Path) 
     groups = f'\n[[claim]]\n{head}\ngroups = [["Bare"], ["Nebula", "Tinc"]]\n'
     (claim,) = (each for each in written(tmp_path, FILE + groups).claims if each.id == "x")
     assert [one.cells for one in claim.statements] == [(BARE, TINC)], "900 and 880 are closer than 5 %"
+
+
+def test_a_time_is_compared_as_it_is_only_where_a_program_s_timers_set_it(tmp_path: Path) -> None:
+    text = FILE.replace('kind = "rate"\nbetter = "higher"', 'kind = "time"\nbetter = "lower"', 1)
+    head = 'id = "x"\nplace = "p"\nsays = "s"\ntest = "value"\nquantity = "tcp"\nconditions = ["base"]'
+    more = f'\n[[claim]]\n{head}\narms = ["Tinc"]\nleast = 150.0\nmost = 270.0\n'
+    with pytest.raises(PlanError, match="compares a time of other hardware as it is"):
+        written(tmp_path, text + more)
+    timed = text.replace('metric = "goodput"\n', 'metric = "goodput"\ntimers = true\n', 1)
+    assert any(each.id == "x" for each in written(tmp_path, timed + more).claims)
+
+
+def test_an_arm_whose_figures_something_else_decides_has_a_part_of_a_claim_of_its_own(tmp_path: Path) -> None:
+    """So what cannot be tested of one arm does not void what a claim says of the others."""
+    head = 'id = "x"\nplace = "p"\nsays = "The bare link is first."\ntest = "groups"\nquantity = "tcp"\nconditions = ["base"]'
+    groups = f'\n[[claim]]\n{head}\ngroups = [["Bare"], ["Nebula", "Tinc"]]\nalone = ["Tinc"]\nmargin = 1.0\n'
+    decided = '\n[[difference]]\ntopic = "programs"\nsays = "s"\narms = ["Tinc"]\ndecides = "another Tinc"\n'
+    claims = written(tmp_path, FILE + groups + decided)
+    assert {each.id: each.says for each in claims.claims if each.id.startswith("x")} == {
+        "x": "The bare link is first. (All but Tinc.)",
+        "x.tinc": "The bare link is first. (Tinc.)",
+    }
+    found = outcomes(claims, run(nebula=0.4))
+    assert [one.cells for one in found["x"].claim.statements] == [(BARE, NEBULA)]
+    assert found["x"].outcome == "held"
+    assert (found["x.tinc"].outcome, "another Tinc" in found["x.tinc"].reason) == ("not testable", True)
 
 
 def test_a_feature_that_a_program_has_got_since_is_not_held_against_its_source(tmp_path: Path) -> None:
