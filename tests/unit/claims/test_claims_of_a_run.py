@@ -237,18 +237,6 @@ def one_sided(tmp_path: Path) -> OneSided:
     return judged
 
 
-def test_a_bare_link_that_this_machine_does_not_carry_is_not_what_is_kept_of_it(claims: ClaimsFile) -> None:
-    """Without an impairment its rate is the machine's, also where no core was found to be full."""
-    slow = {"gigabit": {"state": "slow", "instead": None, "said": "one TCP stream reached 70 %"}}
-    analysis = run(nebula=0.6)
-    environment = {**analysis.results.environment, "measured": {"links": slow}}
-    analysis = replace(analysis, results=replace(analysis.results, environment=environment))
-    unknown = {("direct", TCP_SETTING): Bottleneck("unknown")}
-    assert "does not carry a full load" in outcomes(claims, replace(analysis, bound_by=unknown))["share.tinc"].reason
-    link = {("direct", TCP_SETTING): Bottleneck("link")}
-    assert outcomes(claims, replace(analysis, bound_by=link))["share.tinc"].outcome == "held"
-
-
 HELD_DOWN = (
     "Nebula, one stream, gigabit: what limited it there is not known to be a processor, and the sender's core is here"
 )

@@ -175,6 +175,19 @@ def test_groups_whose_printed_values_are_alike_are_not_compared(tmp_path: Path) 
     assert [one.cells for one in claim.statements] == [(BARE, TINC)], "900 and 880 are closer than 5 %"
 
 
+def test_a_bare_link_that_this_machine_does_not_carry_is_not_what_is_kept_of_it(tmp_path: Path) -> None:
+    """Without an impairment its rate is the machine's, also where no core was found to be full."""
+    claims = written(tmp_path, FILE)
+    slow = {"gigabit": {"state": "slow", "instead": None, "said": "one TCP stream reached 70 %"}}
+    analysis = run(nebula=0.6)
+    environment = {**analysis.results.environment, "measured": {"links": slow}}
+    analysis = replace(analysis, results=replace(analysis.results, environment=environment))
+    unknown = {("direct", TCP_SETTING): Bottleneck("unknown")}
+    assert "does not carry a full load" in outcomes(claims, replace(analysis, bound_by=unknown))["share.tinc"].reason
+    link = {("direct", TCP_SETTING): Bottleneck("link")}
+    assert outcomes(claims, replace(analysis, bound_by=link))["share.tinc"].outcome == "held"
+
+
 def test_a_time_is_compared_as_it_is_only_where_a_program_s_timers_set_it(tmp_path: Path) -> None:
     text = FILE.replace('kind = "rate"\nbetter = "higher"', 'kind = "time"\nbetter = "lower"', 1)
     head = 'id = "x"\nplace = "p"\nsays = "s"\ntest = "value"\nquantity = "tcp"\nconditions = ["base"]'
