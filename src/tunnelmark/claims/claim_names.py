@@ -93,7 +93,8 @@ class ClaimNames:
 
     def _fits(self, claim: ClaimTable, key: Location) -> bool:
         """Return whether the test suits its quantities: figures of other hardware are compared in their study only."""
-        made = {self.quantities[name].statistic for name in (claim.quantities or [claim.quantity])}
+        quantities = [self.quantities[name] for name in (claim.quantities or [claim.quantity])]
+        made = {each.statistic for each in quantities}
         if made & set(SHARES) and claim.test != "value":
             self.problems.add(
                 (*key, "test"), f"compares shares of trials with one another (in {claim.id!r})", "should be 'value'"
@@ -104,9 +105,8 @@ class ClaimNames:
                 (*key, "test"), f"takes a spread over runs otherwise than by its ratio (in {claim.id!r})", "should be 'ratio' or 'order'"
             )  # fmt: skip
             return False
-        kinds = {self.quantities[name].kind for name in (claim.quantities or [claim.quantity])}
-        timers = all(self.quantities[name].timers for name in (claim.quantities or [claim.quantity]))
-        if claim.test == "value" and not kinds <= set(AS_IT_IS) and not timers:
+        kinds = {each.kind for each in quantities}
+        if claim.test == "value" and not all(each.kind in AS_IT_IS or each.timers for each in quantities):
             self.problems.add(
                 (*key, "test"),
                 f"compares a {', '.join(sorted(kinds))} of other hardware as it is (in {claim.id!r})",

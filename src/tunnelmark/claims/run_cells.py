@@ -125,9 +125,8 @@ class RunCells:
 
     def is_too_slow_for(self, cell: Cell) -> bool:
         """Return whether the test before the run showed that this machine does not carry a full load over the cell's link."""
-        measured, setting = self.analysis.results.environment.get("measured"), self.setting(cell)
-        looked = measured.get("links", {}) if isinstance(measured, Mapping) else {}
-        return setting is not None and looked.get(setting.profile, {"state": "fits"})["state"] != "fits"
+        setting = self.setting(cell)
+        return setting is not None and setting.profile in self.analysis.results.not_carried
 
     def full_core(self, cell: Cell) -> str:
         """Return the core that was always busy in this run, even if it was not the bottleneck; "" if there was none.

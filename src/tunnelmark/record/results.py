@@ -330,3 +330,10 @@ class Results:
     @property
     def finished(self) -> bool:
         return {row.trial for row in self.trials} >= set(self.plan.trials)
+
+    @property
+    def not_carried(self) -> Mapping[str, Mapping[str, Any]]:
+        """The profiles of which this machine did not carry a full load on time, by the test before the run, with what it found."""
+        measured = self.environment.get("measured")
+        looked = measured.get("links", {}) if isinstance(measured, Mapping) else {}
+        return {profile: found for profile, found in looked.items() if found["state"] != "fits"}

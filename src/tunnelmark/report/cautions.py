@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tunnelmark.analyse.failures import silent
 from tunnelmark.analyse.intervals import MIN_BLOCKS
 from tunnelmark.analyse.model import Analysis
@@ -47,12 +45,10 @@ def cautions(analysis: Analysis) -> tuple[str, ...]:
 
 def _not_carried(analysis: Analysis) -> list[str]:
     """Warn of links that the machine did not carry in time under a full load, as measured before the run."""
-    measured = analysis.results.environment.get("measured")
-    looked = measured.get("links", {}) if isinstance(measured, Mapping) else {}
+    not_carried = analysis.results.not_carried
     said = []
     for profile in analysis.results.plan.profiles:
-        found = looked.get(profile.name, {"state": "fits"})
-        if found["state"] != "fits":
+        if (found := not_carried.get(profile.name)) is not None:
             text = f"A full load without a VPN, before the run, was more than this machine carries over {profile.name} on time: {found['said']}."
             said.append(text + (f" At {Rate(found['instead'])} it was on time." if found["instead"] else ""))
     return said
