@@ -136,7 +136,7 @@ def reopened(results: Results, tries: Mapping[str, Retries]) -> dict[str, Retrie
     left = {(row.trial, row.attempt): row.outcome for row in voided(results).trials}
     void = {trial for trial, attempt in held if left[trial, attempt] == "void"}
     void -= {trial for (trial, attempt), outcome in left.items() if (trial, attempt) in held and outcome == "ok"}
-    return {name: Retries(one.count, settled=one.settled and name not in void) for name, one in tries.items()}
+    return {name: replace(one, settled=one.settled and name not in void) for name, one in tries.items()}
 
 
 def gate(results: Results) -> Gate | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from tunnelmark.claims.claims_schema import ClaimTable
 from tunnelmark.claims.model import AS_IT_IS, Condition, Quantity
@@ -72,7 +72,16 @@ class ClaimNames:
             return False
         if not all(fine):
             return False
-        return self._fits(claim, key)
+        return self._alone_fits(claim, arms, key) and self._fits(claim, key)
+
+    def _alone_fits(self, claim: ClaimTable, arms: Sequence[str], key: Location) -> bool:
+        """Return whether the claim compares each arm of `alone` with others, so that its part can be taken out."""
+        parted = claim.test in ("groups", "apart") or (claim.test == "order" and claim.along == "arms")
+        wrong = [arm for arm in claim.alone if not parted or arm not in arms]
+        for arm in wrong:
+            said = f"has {arm!r}, which is in no group, pair or order of arms of {claim.id!r}"
+            self.problems.add((*key, "alone"), said, "name arms that the claim compares with others, or leave it out")
+        return not wrong
 
     def _check_features(self, claim: ClaimTable, key: Location) -> bool:
         """Return whether the matrix has these criteria and rows, and each row has a value for every criterion."""

@@ -240,8 +240,7 @@ async def measure(
             earlier = store.load(folder)
             for row in earlier.trials:
                 effects.add(row)
-            installed = {use.name for use in plan.study.workloads if context.lacks(use) is None}
-            tries = reopened(earlier, store.discard_unfinished(folder, installed))
+            tries = reopened(earlier, store.discard_unfinished(folder, context.installed(plan.study)))
             calm = Quiescence(partial(listener.wait, "calm"), wanted=wait)
             looked = run_links.RunLinks(
                 plan,

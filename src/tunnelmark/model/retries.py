@@ -1,7 +1,8 @@
 """Decides which trials are attempted again because the laboratory spoilt them, and which blocks replace others. Pure.
 
-Only void attempts are repeated. The evidence for void comes from the laboratory (its emulator, its link checks, its
-generator, the machine), never from a VPN's result. A VPN's own failure is a result, and is never repeated.
+Void attempts are repeated, and so are those that lacked a workload's program, once that is installed. The evidence for
+void comes from the laboratory (its emulator, its link checks, its generator, the machine), never from a VPN's result. A
+VPN's own failure is a result, and is never repeated.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from tunnelmark.model.attempt import Attempt
+from tunnelmark.model.attempt import NOT_INSTALLED, Attempt
 from tunnelmark.plan.model import Plan, Trial
 from tunnelmark.plan.order import again, replacement
 
@@ -21,11 +22,22 @@ SHARE = 0.5
 class Retries:
     """How many attempts at a trial have ended, and whether one of these attempts settled the trial.
 
-    An attempt settles its trial by a usable result, or by a failure that is the VPN's own.
+    An attempt settles its trial by a usable result, or by a failure that is the VPN's own. `not_begun`: how many of the
+    attempts lacked a program; they measured nothing, so they use up no attempt.
     """
 
     count: int
     settled: bool
+    not_begun: int = 0
+
+    @property
+    def begun(self) -> int:
+        """Return how many attempts had all programs."""
+        return self.count - self.not_begun
+
+    def after(self, number: int, *, wanting: bool, lacked: bool) -> Retries:
+        """Return this with attempt `number`, which has ended. `lacked`: a program was not installed."""
+        return Retries(number, self.settled or not wanting, self.not_begun + lacked)
 
 
 class RetryLedger:
@@ -34,7 +46,7 @@ class RetryLedger:
     def __init__(self, plan: Plan, tries: Mapping[str, Retries]) -> None:
         self._plan = plan
         self._tries = dict(tries)
-        self._spare = -int(-SHARE * len(plan.trials) // 1) - sum(max(one.count - 1, 0) for one in tries.values())
+        self._spare = -int(-SHARE * len(plan.trials) // 1) - sum(max(one.begun - 1, 0) for one in tries.values())
 
     def grow(self, plan: Plan) -> None:
         """Continue with a plan that has more blocks, and allow correspondingly more repeated attempts."""
@@ -47,9 +59,10 @@ class RetryLedger:
 
     def note(self, attempt: Attempt) -> None:
         """Count an attempt that has ended."""
-        before = self._of(attempt.trial)
-        self._tries[attempt.trial.id] = Retries(attempt.number, before.settled or not attempt.wanting)
-        self._spare -= attempt.number > 1
+        lacked = attempt.failure is not None and attempt.failure.kind == NOT_INSTALLED
+        now = self._of(attempt.trial).after(attempt.number, wanting=attempt.wanting, lacked=lacked)
+        self._tries[attempt.trial.id] = now
+        self._spare -= not lacked and now.begun > 1
 
     def new(self, trials: Iterable[Trial]) -> list[Trial]:
         """Return the trials that have had no attempt yet."""
@@ -58,8 +71,16 @@ class RetryLedger:
     def wanting(self, trials: Iterable[Trial]) -> list[Trial]:
         """Return the attempted trials that are not settled and may be attempted again, in the order to try them."""
         most = self._plan.study.attempts
-        found = [trial for trial in trials if 0 < self._of(trial).count < most and not self._of(trial).settled]
-        return again(self._plan.study, found)[: max(self._spare, 0)]
+        found = [
+            one for one in trials if self._of(one).count and self._of(one).begun < most and not self._of(one).settled
+        ]
+        chosen, spare = [], self._spare
+        for trial in again(self._plan.study, found):
+            repeats = bool(self._of(trial).begun)
+            if spare > 0 or not repeats:
+                chosen.append(trial)
+            spare -= repeats
+        return chosen
 
     def replacement(self, number: int) -> list[Trial]:
         """Return the trials of replacement block `number` (from 1), in the scenarios that lack whole blocks.
@@ -85,7 +106,7 @@ class RetryLedger:
         return {
             trial.id
             for trial in trials
-            if self._of(trial).settled or self._of(trial).count >= self._plan.study.attempts
+            if self._of(trial).settled or self._of(trial).begun >= self._plan.study.attempts
         }
 
     def _of(self, trial: Trial) -> Retries:

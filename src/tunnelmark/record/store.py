@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -121,13 +121,16 @@ def require_space(folder: Path) -> None:
         )
 
 
-def discard_unfinished(folder: Path, installed: Collection[str] = ()) -> dict[str, Retries]:
+def discard_unfinished(
+    folder: Path, installed: Callable[[str, str], bool] = lambda arm, workload: False
+) -> dict[str, Retries]:
     """Remove the raw output of attempts and link checks that did not end, so that the run can go on.
 
     Return, by trial id, how many attempts at the trial have ended, and whether one of them settled the trial: it had a
     usable result, or the VPN failed, so the trial is not attempted again. A trial without such attempts is left out.
-    `installed`: the workloads (names in the study) whose programs are there now. Trials that lacked such a program are
-    not settled: in their session and block no arm had a result by that workload, so they can still be measured together.
+    `installed`: whether the programs of an arm and of a workload (names in the study) are there now. Trials that lacked
+    the workload's are then not settled: in their session and block no arm had a result by that workload, so they can
+    still be measured together.
     """
     lines = list(entries(folder / results.JOURNAL))
     rows = _by_session(lines)
@@ -136,11 +139,10 @@ def discard_unfinished(folder: Path, installed: Collection[str] = ()) -> dict[st
     done = set()
     for session, row in rows:
         number = row.get("attempt", 1)
-        lacked = row.get("reason") == NOT_INSTALLED and row["workload"] in installed
-        lacked = lacked and (session, _scenario(row)) not in could_begin
-        wanting = row["outcome"] == "void" or row.get("wanting", False) or lacked
-        settled = row["trial"] in tries and tries[row["trial"]].settled
-        tries[row["trial"]] = Retries(number, settled or not wanting)
+        lacked = row.get("reason") == NOT_INSTALLED
+        now = lacked and (session, _scenario(row)) not in could_begin and installed(row["arm"], row["workload"])
+        wanting = row["outcome"] == "void" or row.get("wanting", False) or now
+        tries[row["trial"]] = tries.get(row["trial"], Retries(0, False)).after(number, wanting=wanting, lacked=lacked)
         done.add(folder_of(row["trial"], number))
     checks = {Path(file).parent.name for entry in lines if "link" in entry for file in entry["link"]["raw"]}
     for raw in (folder / results.RAW).iterdir():

@@ -9,7 +9,7 @@ from operator import mul
 
 from tunnelmark.analyse.attempts import grade_of
 from tunnelmark.analyse.model import Analysis, Comparison, MetricCell
-from tunnelmark.model.attempt import merged_messages
+from tunnelmark.model.attempt import NOT_INSTALLED, merged_messages
 from tunnelmark.record.results import TrialRow
 from tunnelmark.report import formatting, queries, titles
 
@@ -36,16 +36,25 @@ class GoodAloneRow:
 
 def summary(analysis: Analysis) -> str:
     """Return a sentence with the number of attempts by grade, and how long the machine paused; "" without attempts."""
-    counts = Counter(grade_of(row) or "failed" for row in analysis.results.trials)
+    counts = Counter(grade_of(row) or "failed" for row in _begun(analysis))
     said = ", ".join(f"{counts[grade]} {grade}" for grade in ("good", "disturbed", "void", "failed") if counts[grade])
-    if analysis.repeated:
-        said += f"; {len(analysis.repeated)} of them {'was' if len(analysis.repeated) == 1 else 'were'} made again"
+    lacked = len(analysis.results.trials) - len(_begun(analysis))
+    if again := len(analysis.repeated) - lacked:
+        said += f"; {again} of them {'was' if again == 1 else 'were'} made again"
+    if lacked:
+        said += f"; {lacked} more could not begin, as a program was not installed, and were made later"
     paused = [row for row in analysis.results.trials if "pause_share" in row.host]
     if paused:
         longest = max(row.host.get("pause_longest", 0.0) for row in paused)
         # The share lacks pauses shorter than the kernel's work on packets (host.pauses.host); the longest may be one.
         said += f". Long pauses of the machine took {100 * _paused(paused):.2f} % of the time; its longest pause was {1e3 * longest:.1f} ms"
     return f"Attempts: {said}." if analysis.results.trials else ""
+
+
+def _begun(analysis: Analysis) -> list[TrialRow]:
+    """Return all attempts, without those that lacked a program and were made again once it was installed."""
+    lacked = {(row.trial, row.attempt) for row in analysis.repeated if row.reason == NOT_INSTALLED}
+    return [row for row in analysis.results.trials if (row.trial, row.attempt) not in lacked]
 
 
 def causes(analysis: Analysis) -> list[str]:
@@ -96,7 +105,7 @@ def by_arm(analysis: Analysis) -> tuple[tuple[str, ...], ...]:
     """Return a row of texts for each arm, with the columns `BY_ARM`: attempts by grade, and pauses of the machine."""
     found = []
     for arm in analysis.results.plan.arms:
-        rows = [row for row in analysis.results.trials if row.arm == arm.name]
+        rows = [row for row in _begun(analysis) if row.arm == arm.name]
         counts = Counter(grade_of(row) or "failed" for row in rows)
         paused = [row for row in rows if "pause_share" in row.host]
         share = formatting.percent(_paused(paused), 2) if paused else ""

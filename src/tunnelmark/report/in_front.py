@@ -66,7 +66,11 @@ def in_words(found: InFront, ranking: Ranking, best: str) -> tuple[str, str]:
     beaten = f"the {len(behind)} others" if len(behind) > NAMED else formatting.listed(behind)
     ahead, level = found.ahead, found.level
     if parted(found) and best not in ahead:  # its blocks scatter too much to show what its mean says
-        said = f"none of the {len(front)} in front is shown to be ahead of another, and {formatting.listed(ahead)} {_are(ahead)} ahead of {beaten}: "
+        none = "neither of the two in front" if len(front) == 2 else f"none of the {len(front)} in front"
+        other = "the other" if len(front) == 2 else "another"
+        said = (
+            f"{none} is shown to be ahead of {other}, and {formatting.listed(ahead)} {_are(ahead)} ahead of {beaten}: "
+        )
         return "", said
     if parted(found):
         unlike = f"{formatting.listed(level)}, which {_are(level)} not shown to differ from any other"

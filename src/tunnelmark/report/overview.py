@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from statistics import median
 
 from tunnelmark.analyse import remedy
 from tunnelmark.analyse.arms import ANCHOR, DIRECT
 from tunnelmark.analyse.ceilings import is_throughput
-from tunnelmark.analyse.model import Analysis
+from tunnelmark.analyse.model import Analysis, Scenario
 from tunnelmark.record import arm_programs
 from tunnelmark.record.results import ArmInfo
 from tunnelmark.report import formatting, graded, machine_facts, placed
@@ -209,14 +210,21 @@ def _open_answers(analysis: Analysis) -> list[str]:
         return []
     blocks = analysis.results.plan.blocks
     said = f"In {len(left_open)} of {len(several)} answers no VPN is shown to be ahead of another: {blocks} blocks show only "
-    return [f"{said}large differences{_how_large(analysis)}, and more of them would show smaller ones."]
+    return [
+        f"{said}large differences{_how_large(analysis, {ranking.setting for ranking in left_open})}, and more of them would show smaller ones."
+    ]
 
 
-def _how_large(analysis: Analysis) -> str:
-    """Say how large half of the differences of goodput from direct must be to show; "" if that is not known."""
+def _how_large(analysis: Analysis, left_open: Collection[Scenario]) -> str:
+    """Say how large half of the differences of goodput from direct must be to show; "" if that is not known.
+
+    `left_open`: the settings that count: those whose answers leave open which VPN is ahead.
+    """
+    twins = {arm.name for arm in analysis.results.plan.arms if arm.same_as is not None}
     found = [
         (cell.metric, cell.against_direct.detectable)
         for cell in analysis.cells
+        if cell.setting in left_open and cell.arm not in twins
         if cell.metric.primary and cell.metric.compare == "ratio" and is_throughput(cell.metric)
         if cell.against_direct is not None and cell.against_direct.detectable is not None
     ]

@@ -15,7 +15,7 @@ from tunnelmark.model.attempt import UNVERIFIED, Attempt, folder_of
 from tunnelmark.model.retries import Retries, RetryLedger
 from tunnelmark.packages import status
 from tunnelmark.plan.lengths import round_trip
-from tunnelmark.plan.model import Arm, Plan, Trial, WorkloadUse
+from tunnelmark.plan.model import Arm, Plan, Study, Trial, WorkloadUse
 from tunnelmark.plan.order import again, link_seed
 from tunnelmark.plan.routes import crossed
 from tunnelmark.run.collectors import base as watch
@@ -133,6 +133,12 @@ class RunContext:
     def lacks(self, use: WorkloadUse) -> MissingPart | None:
         """Return the error for a program of a workload that is not installed; None if all are installed."""
         return status.missing(self.workloads[use.workload].part)
+
+    def installed(self, study: Study) -> Callable[[str, str], bool]:
+        """Return whether all programs of an arm and of a workload (names in the study) are installed."""
+        arms = {arm.name for arm in study.arms if self.missing(arm) is None}
+        workloads = {use.name for use in study.workloads if self.lacks(use) is None}
+        return lambda arm, workload: arm in arms and workload in workloads
 
     def assets(self, plan: Plan) -> Iterator[tuple[Asset, str]]:
         """Return the assets that the plan's workloads need, each with the recipe of its programs.

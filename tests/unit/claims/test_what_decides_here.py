@@ -212,6 +212,10 @@ def test_an_arm_whose_figures_something_else_decides_has_a_part_of_a_claim_of_it
     assert [one.cells for one in found["x"].claim.statements] == [(BARE, NEBULA)]
     assert found["x"].outcome == "held"
     assert (found["x.tinc"].outcome, "another Tinc" in found["x.tinc"].reason) == ("not testable", True)
+    unnamed = groups.replace('["Nebula", "Tinc"]', '["Nebula"]')
+    for wrong in (unnamed, groups.replace('test = "groups"', 'test = "ratio"')):
+        with pytest.raises(PlanError, match="is in no group, pair or order of arms"):
+            written(tmp_path, FILE + wrong)
 
 
 def test_a_feature_that_a_program_has_got_since_is_not_held_against_its_source(tmp_path: Path) -> None:

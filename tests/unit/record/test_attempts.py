@@ -31,6 +31,16 @@ def rows() -> tuple[TrialRow, ...]:
     return STUDY.results().trials
 
 
+def both(arm: str, workload: str) -> bool:
+    """Whether an arm's and a workload's programs are installed."""
+    return True
+
+
+def neither(arm: str, workload: str) -> bool:
+    """The same, of a machine without any."""
+    return False
+
+
 def lacking(row: TrialRow) -> TrialRow:
     """Return the trial as it ends where a program is not installed."""
     return replace(row, outcome="failed", reason=NOT_INSTALLED, samples=())
@@ -71,13 +81,16 @@ def test_trials_of_a_workload_whose_program_was_installed_later_are_still_to_be_
     """As it was met: two hours of a study had begun without the program of one of its workloads."""
     *others, three = rows()
     folder = written(tmp_path / "r", *(asdict(lacking(row)) for row in rows()))
-    for installed, settled in ((), True), (("tcp",), False):
+    for installed, settled in (neither, True), (both, False):
         found = store.discard_unfinished(folder, installed)
-        assert found == {row.trial: Retries(1, settled) for row in rows()}
+        assert found == {row.trial: Retries(1, settled, not_begun=1) for row in rows()}
+    # A VPN that lacks its own, too, still could not begin: its block would never be whole, and be replaced for nothing.
+    found = store.discard_unfinished(folder, lambda arm, workload: arm != "tinc")
+    assert [found[row.trial].settled for row in rows()] == [row.arm == "tinc" for row in rows()]
     # A VPN that is not installed is another matter: direct was measured, and the VPN would be in another hour.
     folder = written(tmp_path / "v", *map(asdict, others), asdict(lacking(three)))
-    found = store.discard_unfinished(folder, ("tcp",))
-    assert found[three.trial] == Retries(1, True)
+    found = store.discard_unfinished(folder, both)
+    assert found[three.trial] == Retries(1, True, not_begun=1)
 
 
 def test_what_a_second_session_did_not_come_to_is_still_to_be_measured(tmp_path: Path):
@@ -87,8 +100,12 @@ def test_what_a_second_session_did_not_come_to_is_still_to_be_measured(tmp_path:
         journal.append({"begun": 1.0, "boot": "one"})
         journal.append({"trial": asdict(replace(one, attempt=2))})
         journal.append({"trial": asdict(replace(two, attempt=2, outcome="void", wanting=True))})
-    found = store.discard_unfinished(folder, ("tcp",))
-    assert found == {one.trial: Retries(2, True), two.trial: Retries(2, False), three.trial: Retries(1, False)}
+    found = store.discard_unfinished(folder, both)
+    assert found == {
+        one.trial: Retries(2, True, not_begun=1),
+        two.trial: Retries(2, False, not_begun=1),
+        three.trial: Retries(1, False, not_begun=1),
+    }
 
 
 def test_an_attempt_without_a_program_does_not_count_once_there_is_another():

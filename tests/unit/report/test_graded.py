@@ -8,6 +8,7 @@ from rich.console import Console
 
 from tunnelmark.analyse import judge
 from tunnelmark.analyse.model import Analysis
+from tunnelmark.model.attempt import NOT_INSTALLED
 from tunnelmark.record.results import TrialRow
 from tunnelmark.report import graded, html, markdown, queries, terminal
 from unit.builders import TCP, Study
@@ -46,6 +47,21 @@ def test_attempts_are_counted_by_grade_with_pauses_everywhere():
     assert said in on_terminal(analysis())
     assert said in markdown.render(analysis())
     assert said in html.render(analysis())
+
+
+def test_attempts_that_lacked_a_program_are_no_failures_once_they_were_made():
+    found = analysis()
+    first = [row for row in found.results.trials if row.block == 2]
+    lacked = [replace(row, outcome="failed", reason=NOT_INSTALLED, samples=()) for row in first]
+    later = [replace(row, attempt=row.attempt + 1) for row in found.results.trials]
+    rows = (*lacked, *later)
+    said = graded.summary(judge(replace(found.results, trials=rows)))
+    assert said.startswith(
+        "Attempts: 20 good, 4 disturbed, 1 void; 1 of them was made again; "
+        "3 more could not begin, as a program was not installed, and were made later. "
+    ), said
+    never = judge(replace(found.results, trials=tuple(lacked)))
+    assert graded.summary(never).startswith("Attempts: 3 failed")
 
 
 def test_pauses_are_a_share_of_the_time_and_not_the_mean_of_each_attempt_s_share():

@@ -267,6 +267,19 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch):
     assert len(ended) == 6
 
 
+@pytest.mark.parametrize("attempts", [1, 3])
+def test_attempts_that_lacked_a_program_use_up_none(attempts, tmp_path: Path, monkeypatch):
+    plan = Plan(replace(study(2).study, attempts=attempts), study(2).trials)
+    void = {("one", 1, number): "void" for number in (2, 3, 4)}
+    Lab(void, monkeypatch)
+    ended = carried(plan, tmp_path, tries={trial.id: Retries(1, False, not_begun=1) for trial in plan.trials}).ended
+    assert len(ended) == 8 + attempts - 1
+    assert (
+        names([one for one in ended if one.trial.arm.name == "one" and one.trial.block == 1])[-1]
+        == f"1.one.{attempts + 1}"
+    )
+
+
 def test_the_order_of_second_attempts_is_another_shuffle_of_the_same_seed():
     block = study(1).trials
     assert again(study(1).study, block) == again(study(1).study, reversed(block))
