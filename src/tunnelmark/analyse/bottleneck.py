@@ -142,7 +142,9 @@ def of_trial(row: TrialRow, use: WorkloadInfo, rate: int | None, back: int | Non
         return Bottleneck("window", why=f"TCP waited for {words} in {100 * max(window, buffer):.0f} % of the time")
     busy = limits.get(f"tcp_busy_{sender}", 1.0)
     lost = _lost(limits, sender, receiver)
-    if lost is not None and busy >= BUSY and not _without_core(limits, sender, busy):
+    if lost is not None and busy >= BUSY:
+        if _without_core(limits, sender, busy):
+            return Bottleneck("unknown")
         if values.get("retransmits") == 0:  # of the window; packets are counted from the warm-up on
             return replace(lost, why=f"{lost.why}, all before the window: TCP still grows from what that left")
         return lost

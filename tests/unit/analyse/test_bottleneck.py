@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -122,9 +123,10 @@ def test_what_follows_from_a_bottleneck_is_not_taken_for_it(limits: dict[str, fl
 
 def test_losses_alone_do_not_limit_a_stream_that_had_nothing_to_send_while_its_core_was_always_busy() -> None:
     """As it was read: a ring of six streams on two full cores was bound by "loss: the link's queue"."""
-    full = row(core_source=0.964, used_source=0.8, waited_source=0.1, drop_link_source=710.0)
-    for busy, what in ((0.67, "unknown"), (0.95, "loss")):
-        ring = replace(full, limits={**full.limits, "tcp_busy_source": busy}, host={"other_cpu": 0.13})
+    full = row(core_source=0.964, used_source=0.8, waited_source=0.1)
+    places = ("drop_link_source", "drop_rcvbuf_target")
+    for place, (busy, what) in product(places, ((0.67, "unknown"), (0.95, "loss"))):
+        ring = replace(full, limits={**full.limits, place: 710.0, "tcp_busy_source": busy}, host={"other_cpu": 0.13})
         bound = of_trial(ring, TCP, RATE)
         assert bound is not None and bound.what == what
 
