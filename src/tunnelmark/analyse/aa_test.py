@@ -127,6 +127,6 @@ def _explained(standing: Standing, twins: Sequence[AAPair], finished: bool) -> s
                 return "the study has no A/A pair (an arm with `same_as`), so there is no measure of what it shows by chance alone"
             short = dict.fromkeys(pair.comparison.setting.workload for pair in twins if pair.standing == "not judged")
             yet = "" if finished else " yet"
-            return f"the A/A pair has too few blocks with a result of both{yet} for {', '.join(short)}"
+            return f"an arm and its second name (the A/A pair) have too few blocks in which both have a result{yet}, for {', '.join(short)}"
         case _:
             assert_never(standing)

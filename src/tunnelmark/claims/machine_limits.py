@@ -78,7 +78,7 @@ class MachineLimits:
             return f"{named}: a node has one core here, which the VPN, the load and the kernel share"
         if not self._run.is_bare(cell) or all(map(self._run.is_bare, cells)):
             return ""
-        return f"{named}: a node has one core here, so that no daemon is woken on another, and the bare link wakes none"
+        return f"{named}: with one core a node, a packet need not wake a VPN's program on another core, which is a part of what a VPN adds to the bare link"
 
     def _with_full_cores(self, cell: Cell) -> str:
         """Return the reason, if the figure says nothing once a core is full and one is full here; else ""."""
@@ -217,7 +217,7 @@ class MachineLimits:
         if bound is None:
             return "" if condition.impaired else self._not_carried(cell, named)
         if condition.impaired or self._filled_the_link(cell):
-            return f"{named}: what limited it there is not known to be a processor, and {_in_words(bound)} is here"
+            return f"{named}: {_in_words(bound)} is the limit here, and it is not known whether a processor was the source's"
         if self._run.claims.there.free_cores:
             return f"{named}: no processor was the limit there, by its own account, and {_in_words(bound)} is here"
         return ""

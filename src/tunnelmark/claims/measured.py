@@ -75,6 +75,8 @@ class RunValues:
         for each in self.differences:
             if each.decides and differences.concerns(each, self._run.claims, cell):
                 return f"{named}: {each.decides}"
+        if quantity.study and quantity.study != plan.study:
+            return f"this run has no {quantity.title}; the study {quantity.study} measures it"
         if (arm := self._run.claims.arms.get(cell.arm, "")) not in {each.name for each in plan.arms}:
             return f"this run has no arm {arm}"
         if condition.profile and condition.profile not in {each.name for each in plan.profiles}:

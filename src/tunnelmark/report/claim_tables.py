@@ -214,7 +214,7 @@ def _effect(effect: Effect, claims: ClaimsFile) -> dict[str, Any]:
 
 def _found(claims: ClaimsFile, judged: Judged) -> str:
     contradicted = judged.claim.contradicted
-    against = f"; the source's own figures contradict it: {contradicted}" if contradicted else ""
+    against = f"; the source itself says otherwise: {contradicted}" if contradicted else ""
     if judged.outcome == "not testable" or judged.claim.feature is not None:
         return judged.reason + against
     parts = []

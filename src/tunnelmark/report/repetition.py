@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from tunnelmark.analyse.arms import DIRECT
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.claims.differences import conditions_of
 from tunnelmark.claims.measured import RunValues
@@ -138,6 +139,8 @@ def _bare_link(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, st
     """
     claims, values = verdicts.claims, RunValues(verdicts.claims, analysis)
     direct = next((name for name, arm in claims.arms.items() if arm == analysis.reference), None)
+    without_vpn = {arm.name for arm in analysis.results.plan.arms if arm.vpn == DIRECT}
+    bare = [name for name, arm in claims.arms.items() if arm in without_vpn]
     for quantity in (each for each in claims.quantities.values() if each.kind == "rate"):
         cells = [Cell(quantity.name, condition, str(direct)) for condition in claims.conditions]
         known = [cell for cell in cells if cell in claims.printed and claims.conditions[cell.condition].profile]
@@ -147,7 +150,11 @@ def _bare_link(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, st
         titles = {cell: claims.conditions[cell.condition].title for cell in known}
         there = ", ".join(f"{titles[cell]} {claims.printed[cell].value:g}" for cell in measured)
         here = ", ".join(f"{titles[cell]} {median(found.values()):.3g}" for cell, found in measured.items())
-        yield "bare link", f"{there} {quantity.unit}", f"{here} {quantity.unit}"
+        yield (
+            f"bare link, {direct}" if len(bare) > 1 else "bare link",
+            f"{there} {quantity.unit}",
+            f"{here} {quantity.unit}",
+        )
         return
 
 

@@ -154,7 +154,7 @@ def test_what_the_link_held_there_and_the_processor_holds_here_is_not_compared(c
     found = outcomes(claims, analysis)
     assert (
         found["share.nebula"].reason
-        == "Nebula, one stream, gigabit: what limited it there is not known to be a processor, and the sender's core is here"
+        == "Nebula, one stream, gigabit: the sender's core is the limit here, and it is not known whether a processor was the source's"
     )
     assert found["share.tinc"].outcome == "held"  # tinc was held by its processor there, too
 
@@ -237,9 +237,7 @@ def one_sided(tmp_path: Path) -> OneSided:
     return judged
 
 
-HELD_DOWN = (
-    "Nebula, one stream, gigabit: what limited it there is not known to be a processor, and the sender's core is here"
-)
+HELD_DOWN = "Nebula, one stream, gigabit: the sender's core is the limit here, and it is not known whether a processor was the source's"
 NEBULA_OVER_BARE = 'arms = ["Nebula"]\nover = [{ arm = "Bare" }]'
 BARE_OVER_NEBULA = 'arms = ["Bare"]\nover = [{ arm = "Nebula" }]'
 
@@ -312,7 +310,7 @@ def test_the_time_of_a_transfer_that_the_link_held_there_is_not_compared_where_t
     bound = {(arm, setting): core for arm in ("nebula", "tinc")}
     claims = written(tmp_path, FILE + DOWNLOAD.format(metric="rtt_p50"))
     found = outcomes(claims, replace(analyse(study.results()), bound_by=bound))
-    said = "Nebula, a download, gigabit: what limited it there is not known to be a processor, and the sender's core is here"
+    said = "Nebula, a download, gigabit: the sender's core is the limit here, and it is not known whether a processor was the source's"
     assert (found["time.nebula"].reason == "") if compared else (found["time.nebula"].reason == said)
     assert found["time.tinc"].reason == ""
 

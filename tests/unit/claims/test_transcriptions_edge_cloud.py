@@ -127,9 +127,7 @@ def test_the_source_s_contradictions_are_these() -> None:
     """Its text against its own tables (or the raw data of its figures): each is a finding, none a slip of ours."""
     assert {claim.id.split(".")[0] for claim in EDGE.claims if claim.contradicted} == {
         "features-contradicted",
-        "latency-headscale-zerotier-tcp-350",
         "tcp-headscale-relay-best-loss-1",
-        "udp-cpu-netbird-relay",
         "udp-sd-grows-50-zerotier",
     }
 
