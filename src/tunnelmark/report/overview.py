@@ -131,8 +131,8 @@ def _floods(analysis: Analysis) -> list[str]:
         for cell in analysis.cells
         if cell.arm == analysis.reference
         and cell.setting.workload in udp
+        and cell.metric.primary
         and (cell.metric.unit, cell.metric.compare) == ("%", "difference")
-        and cell.metric.name != "shortfall"
         and cell.spread is not None
         and cell.spread.median >= FLOODED
     }

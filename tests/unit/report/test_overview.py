@@ -122,3 +122,22 @@ def test_floods_of_which_direct_loses_much_show_little_of_a_vpn(lost: float, sai
     found = [each for each in overview.not_shown(judge(study.results())) if "flood" in each]
     assert bool(found) == said
     assert all(f"direct itself loses 60 % over {study.profiles[0].name}" in each for each in found)
+
+
+def test_a_share_that_is_not_of_lost_datagrams_is_not_said_to_be_lost() -> None:
+    """As it was read: "direct itself loses 100 %", which was the share of bytes that came on the direct path."""
+    came = replace(UDP.metrics[1], name="path_direct", primary=False)
+    udp = replace(UDP, metrics=(UDP.metrics[0], came))
+    results = replace(CLEAR, workloads=(TCP, UDP), noise=0.001).results()
+    rows = [
+        replace(
+            row,
+            samples=tuple(
+                replace(s, metric="path_direct", value=100.0) if s.metric == "loss" else s for s in row.samples
+            ),
+        )
+        for row in results.trials
+    ]
+    plan = replace(results.plan, workloads=(TCP, udp))
+    said = overview.not_shown(judge(replace(results, plan=plan, trials=tuple(rows))))
+    assert not [each for each in said if "flood" in each]
