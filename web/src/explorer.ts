@@ -133,7 +133,7 @@ export class Explorer {
   }
 
   private filter(): HTMLLabelElement {
-    const field = h("input", { type: "search", value: this.state.filter, placeholder: "words, or -word", "data-control": "filter", oninput: (event) => this.change({ filter: (event.target as HTMLInputElement).value }) });
+    const field = h("input", { type: "search", value: this.state.filter, placeholder: "one, or another, -none", "data-control": "filter", oninput: (event) => this.change({ filter: (event.target as HTMLInputElement).value }) });
     return h("label", { class: "field" }, h("span", {}, "Filter arms"), field);
   }
 

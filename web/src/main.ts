@@ -3,12 +3,13 @@
 import { Store } from "./data.js";
 import { onceAFrame } from "./dom.js";
 import { Explorer } from "./explorer.js";
-import { goTo, navigation, reachable } from "./navigation.js";
+import { goTo, navigation, reachable, unfoldOnPaper } from "./navigation.js";
 import { format, parse, type State } from "./state.js";
 import { tables, UNSORTED } from "./tables.js";
 import { Trials } from "./trials.js";
 
 async function start(): Promise<void> {
+  unfoldOnPaper(window);
   const data = document.getElementById("data")?.textContent;
   const section = document.querySelector<HTMLElement>("#explore-section");
   const place = document.querySelector<HTMLElement>("#explorer");

@@ -44,10 +44,14 @@ export function conditionsOf(store: Store, metric: number, asked: string[]): num
   return wanted.length > 0 ? wanted : known;
 }
 
-/** Whether a name holds each of the words of a filter, in any order; one that begins with a minus must not be there. */
+/** Whether a name holds all words of a part of a filter, in any order. Commas part it; a word that begins with a minus must not be there at all. */
 export function matches(filter: string, name: string): boolean {
   const text = name.toLowerCase();
-  return filter.toLowerCase().split(/\s+/).filter(Boolean).every((word) => (word.startsWith("-") && word.length > 1 ? !text.includes(word.slice(1)) : text.includes(word)));
+  const unwanted = (word: string): boolean => word.startsWith("-") && word.length > 1;
+  const parts = filter.toLowerCase().split(",").map((part) => part.split(/\s+/).filter(Boolean));
+  if (parts.flat().some((word) => unwanted(word) && text.includes(word.slice(1)))) return false;
+  const wanted = parts.map((part) => part.filter((word) => !unwanted(word))).filter((part) => part.length > 0);
+  return wanted.length === 0 || wanted.some((part) => part.every((word) => text.includes(word)));
 }
 
 /** What can be shown of a metric: its values; ratios or differences to direct with intervals; of ratios, also plain differences. */

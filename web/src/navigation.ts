@@ -73,3 +73,15 @@ export function reachable(places: Iterable<HTMLElement>): void {
   });
   for (const place of places) observer.observe(place);
 }
+
+/** Opens what belongs on paper and is folded on a screen while the page is printed. */
+export function unfoldOnPaper(page: Window): void {
+  let folded: HTMLDetailsElement[] = [];
+  page.addEventListener("beforeprint", () => {
+    folded = [...page.document.querySelectorAll<HTMLDetailsElement>("details.print:not([open])")];
+    for (const one of folded) one.open = true;
+  });
+  page.addEventListener("afterprint", () => {
+    for (const one of folded) one.open = false;
+  });
+}

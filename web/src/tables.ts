@@ -48,7 +48,7 @@ export class SortableTable {
       this.buttons[column] = button;
     });
     if (this.rows.length >= LONG) {
-      this.field = h("input", { type: "search", placeholder: "words, or -word", oninput: () => this.put({ ...this.state, filter: this.field?.value ?? "" }) });
+      this.field = h("input", { type: "search", placeholder: "one, or another, -none", oninput: () => this.put({ ...this.state, filter: this.field?.value ?? "" }) });
       const box = table.closest(".scroll") ?? table;
       box.before(h("div", { class: "filter tool" }, h("label", { class: "field" }, h("span", {}, "Filter rows"), this.field), this.count));
     }

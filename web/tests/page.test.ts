@@ -6,6 +6,7 @@ import { chart } from "../src/charts.js";
 import type { Store } from "../src/data.js";
 import { Explorer } from "../src/explorer.js";
 import { matrix } from "../src/matrix.js";
+import { unfoldOnPaper } from "../src/navigation.js";
 import { START, VIEWS, type State } from "../src/state.js";
 import { compare, SortableTable, tables, UNSORTED } from "../src/tables.js";
 import { strip } from "../src/trial_charts.js";
@@ -146,6 +147,16 @@ test.each(VIEWS.filter((view) => view !== "table" && view !== "time"))("the char
   expect(drawing!.getAttribute("aria-label")).toMatch(/goodput/i);
   expect(drawing!.querySelectorAll("rect, circle, path").length).toBeGreaterThan(3);
   expect(caption).not.toBe("");
+});
+
+test("what belongs on paper is unfolded while the page is printed", () => {
+  document.body.innerHTML = '<details class="print">a</details><details class="print" open>b</details><details>c</details>';
+  const open = () => [...document.querySelectorAll("details")].map((one) => one.open);
+  unfoldOnPaper(window);
+  window.dispatchEvent(new Event("beforeprint"));
+  expect(open()).toEqual([true, true, false]);
+  window.dispatchEvent(new Event("afterprint"));
+  expect(open()).toEqual([false, true, false]);
 });
 
 test("a chart of what is not there says so", () => {

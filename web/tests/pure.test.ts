@@ -134,6 +134,9 @@ test("a filter's words may come in any order, and one with a minus must not be t
   expect(matches("go wire", "wireguard-go")).toBe(true);
   expect(matches("wire -go", "wireguard-go")).toBe(false);
   expect(matches("", "anything")).toBe(true);
+  const shown = ["nebula", "wireguard-go", "tinc", "nebula-again"].filter((name) => matches("nebula, go wire, -again", name));
+  expect(shown).toEqual(["nebula", "wireguard-go"]);
+  expect(matches("nebula,", "tinc")).toBe(false); // while the second word is typed
 });
 
 test("quantiles lie between neighbours in proportion", () => {

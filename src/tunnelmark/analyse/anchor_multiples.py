@@ -138,7 +138,7 @@ def _headline(analysis: Analysis, cell: MetricCell, anchor: str | None, between:
         first = "anchor"  # if something else bounds the anchor itself, the ratio to it says as little as that to direct
     elif cell.against_direct is not None and cell.against_direct.estimate is not None:
         first = "direct"
-    cpu = _cpu(analysis, cell, "source"), _cpu(analysis, cell, "target")
+    cpu = cpu_per_gigabyte(analysis, cell.arm, setting)
     return Headline(cell.arm, setting, metric, first, own, apart_from_direct(analysis, cell), multiple, added, cpu)
 
 
@@ -208,10 +208,14 @@ def beyond(cell: MetricCell, direct: MetricCell, level: float = intervals.LEVEL)
     return Added(tuple(added), fmean(added), intervals.interval(added, level))
 
 
-def _cpu(analysis: Analysis, cell: MetricCell, end: str) -> float | None:
-    """Return the CPU seconds per gigabyte of one end, the median over blocks; None if it was not watched."""
-    try:
-        cost = analysis.cell(cell.arm, cell.setting, f"cpu_per_gb_{end}")
-    except KeyError:
-        return None
-    return cost.spread.median if cost.spread else None
+def cpu_per_gigabyte(analysis: Analysis, arm: str, setting: Scenario) -> tuple[float | None, float | None]:
+    """Return the CPU seconds per gigabyte of the sender and the receiver, medians over blocks; None if not watched."""
+
+    def of(end: str) -> float | None:
+        try:
+            cost = analysis.cell(arm, setting, f"cpu_per_gb_{end}")
+        except KeyError:
+            return None
+        return cost.spread.median if cost.spread else None
+
+    return of("source"), of("target")

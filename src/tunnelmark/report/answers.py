@@ -13,7 +13,7 @@ from tunnelmark.analyse.anchor_multiples import Headline, headlines
 from tunnelmark.analyse.bottleneck import apart_from_direct, bound_of
 from tunnelmark.analyse.model import JUDGED, Analysis, Interval, MetricCell, Ranking, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import arm_pairs, formatting, in_front, overview, queries, titles, travels
+from tunnelmark.report import arm_pairs, formatting, in_front, least_cpu, overview, queries, titles, travels
 from tunnelmark.report.in_front import NAMED, InFront
 
 _DELAY = "rtt"
@@ -126,7 +126,8 @@ def _order(cell: MetricCell) -> float | None:
 
 def _effect(cell: MetricCell) -> str:
     assert cell.against_direct is not None
-    return formatting.effect(cell.metric, cell.against_direct) or "without an estimate"
+    said = formatting.effect(cell.metric, cell.against_direct)
+    return f"{said}{formatting.middle(cell.against_direct)}" if said else "without an estimate"
 
 
 def unranked(analysis: Analysis) -> str:
@@ -156,6 +157,7 @@ def _answer(
     further = (
         *doubtful,
         _delays(analysis, _by_estimate(cells)[:NAMED]),
+        least_cpu.sentence(analysis, ranking),
         _next(analysis, ranking, front),
         _behind(analysis, ranking, front),
         arm_pairs.lead(analysis, ranking, front),
@@ -231,12 +233,13 @@ def _effects(
     else:  # delays add
         of = f"on top of {direct}{its}" if metric.feels in ("delay", "tail") else f"against {direct}{its}"
     equal = [cell.arm for cell in cells if cell.verdict == "equal"]
-    within = f"equal to {direct} within {formatting.margin(metric)}"
+    within = f"equal to {direct} within {formatting.margin(metric)}{in_front.of_means(cells)}"
     if len(equal) == len(cells) > 1:
         return f"{within} ({_range(cells)} {of})"
     if len(cells) > NAMED:
         but = formatting.listed([cell.arm for cell in cells if cell.arm not in equal])
         most = f", all but {but} equal within {formatting.margin(metric)}" if 2 * len(equal) > len(cells) else ""
+        most += in_front.of_means(cells) if most else ""
         leading = [cell for cell in _by_estimate(cells) if cell.arm in front.ahead]
         shown = formatting.listed([f"{cell.arm} {_effect(cell)}" for cell in leading])
         if in_front.parted(front) and len(cells) - len(leading) > 1:
@@ -321,7 +324,8 @@ def _bound(analysis: Analysis, cells: Sequence[MetricCell]) -> str:
         bound = bound_of(analysis, cell.arm, cell.setting, cell.metric)
         what = apart_from_direct(analysis, cell)
         if not what and bound is not None:
-            what = f"bound by {bound.text}" if bound.what != "unknown" else "bound by a limit that was not seen"
+            unseen = f"bound by no one thing ({bound.why})" if bound.why else "bound by a limit that was not seen"
+            what = unseen if bound.what == "unknown" else f"bound by {bound.text}"
         what = what or (formatting.CEILINGS[cell.ceiling] if cell.ceiling else "")
         if what:
             by.setdefault(what, []).append(cell.arm)

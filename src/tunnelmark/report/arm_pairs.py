@@ -74,8 +74,8 @@ def lead(analysis: Analysis, ranking: Ranking, front: InFront) -> str:
     pairs = queries.pairs(analysis, ranking.setting, metric)
     of = "" if metric.compare == "ratio" else "against "
     apart = [(other, pair) for other in others if (pair := pairs.get((first, other))) is not None and not pair.equal]
-    sizes = [(other, _size(metric, pair).removesuffix(" (median)")) for other, pair in apart]
-    said = [f"{size} {of}{other}" for other, size in sizes if size]
+    sizes = [(other, _size(metric, pair), _by_itself(metric, pair)) for other, pair in apart]
+    said = [f"{size} {of}{other}{alone}" for other, size, alone in sizes if size]
     more = f" ({len(said) - _NAMED} more in the table)" if len(said) > _NAMED else ""
     return f"compared with each other, {first} is {formatting.listed(said[:_NAMED])}{more}" if said else ""
 
@@ -106,4 +106,10 @@ def _size(metric: MetricInfo, pair: Comparison | None) -> str:
         text = formatting.effect(metric, pair)
     else:
         text = travels.times(pair.estimate, finite) if pair.estimate > 0 else ""
-    return f"{text} (median)" if text and pair.doubt else text
+    return f"{text}{formatting.middle(pair)}" if text else text
+
+
+def _by_itself(metric: MetricInfo, pair: Comparison) -> str:
+    """Say that an interval leaves out no difference, and that the study shows none all the same; "" if not so."""
+    alone = not pair.differs and formatting.by_itself(metric, pair) is not None
+    return " (not shown once all comparisons are corrected for)" if alone else ""

@@ -134,6 +134,11 @@ def effect(metric: MetricInfo, comparison: Comparison) -> str:
     return f"{text} [{(' to ' if signed else '–').join(ends)}]"
 
 
+def middle(comparison: Comparison) -> str:
+    """Return ` (median)` if an effect and its interval are the median's, as a block lies far off; "" if they are the mean's."""
+    return " (median)" if comparison.doubt else ""
+
+
 def ends(metric: MetricInfo, comparison: Comparison) -> str:
     """Return the interval of an effect alone: `51–56 %`, `9–12×`, `0 to 0.4 points`; "" if there is none."""
     found = comparison.interval

@@ -118,6 +118,7 @@ def render(analysis: Analysis) -> str:
         order=lab.order(analysis),
         time=lab.time(analysis.wall),
         ran=overview.ran(analysis),
+        arms=overview.arms(analysis),
         time_spent=time_spent(analysis),
         phases=phases(analysis),
         environment=record,

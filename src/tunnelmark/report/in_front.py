@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunnelmark.analyse.model import Analysis, Ranking
+from tunnelmark.analyse.model import Analysis, MetricCell, Ranking
 from tunnelmark.report import formatting, queries
 
 NAMED = 3
@@ -44,8 +44,13 @@ def of_ranking(analysis: Analysis, ranking: Ranking) -> InFront:
     if all(cell.verdict == "equal" for cell in cells):
         tie = "tie"
     elif all(one.equal for arms, one in pairs.items() if set(arms) <= set(front)):
-        tie = f"tie within {formatting.margin(cells[0].metric)}"
+        tie = f"tie within {formatting.margin(cells[0].metric)}{of_means(cells)}"
     return InFront(tuple(front), tuple(behind), tuple(ahead), tuple(level), tie)
+
+
+def of_means(cells: Sequence[MetricCell]) -> str:
+    """Return ` in the mean`, where an effect of these cells is given as a median, whose interval may leave the margin; else ""."""
+    return " in the mean" if any(cell.against_direct and cell.against_direct.doubt for cell in cells) else ""
 
 
 def in_words(found: InFront, ranking: Ranking, best: str) -> tuple[str, str]:

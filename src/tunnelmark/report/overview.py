@@ -74,6 +74,22 @@ def not_shown(analysis: Analysis) -> tuple[str, ...]:
     return tuple(said)
 
 
+def arms(analysis: Analysis) -> str:
+    """Return how many arms were measured, and of what kinds: `9 arms (5 with a VPN, the bare link, 1 anchor, 2 second names)`."""
+    every = analysis.results.plan.arms
+    again = [arm for arm in every if arm.same_as is not None]
+    once = [arm.vpn for arm in every if arm.same_as is None]
+    bare, anchors = once.count(DIRECT), once.count(ANCHOR)
+    vpns = len(once) - bare - anchors
+    kinds = [
+        f"{vpns} with a VPN" if vpns else "",
+        {0: "", 1: "the bare link"}.get(bare, f"{bare} bare links"),
+        f"{anchors} {'anchor' if anchors == 1 else 'anchors'}" if anchors else "",
+        f"{len(again)} {'second name' if len(again) == 1 else 'second names'}" if again else "",
+    ]
+    return f"{len(every)} {'arm' if len(every) == 1 else 'arms'} ({', '.join(filter(None, kinds))})"
+
+
 def _without_loss(analysis: Analysis) -> list[str]:
     """Return a sentence on links that lose or delay packets, if this run has none; else []."""
     plan = analysis.results.plan
@@ -82,7 +98,7 @@ def _without_loss(analysis: Analysis) -> list[str]:
     said = (
         "A link that loses or delays packets: none here was made to, and VPNs may come in another order on one that is"
     )
-    return [f"{said} (`--profile {remedy.LOSSY}`)."]
+    return [f"{said} (`tunnelmark run {plan.study} --profile {remedy.LOSSY}`)."]
 
 
 def _other_streams(analysis: Analysis) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import fsum
 
 from tunnelmark.analyse.anchor_multiples import Headline, anchor_of, headlines
 from tunnelmark.analyse.bottleneck import SHARED
@@ -23,7 +24,7 @@ HEAD = (
     "on another machine",
     "against direct",
     "bound by",
-    "CPU s/GB, sender + receiver",
+    "CPU s/GB (sender + receiver)",
 )
 
 
@@ -194,7 +195,9 @@ def _added(estimate: float, interval: Interval | None) -> str:
 
 def _cpu(one: Headline) -> str:
     told = ["?" if value is None else formatting.number(value) for value in one.cpu]
-    return "" if told == ["?", "?"] else " + ".join(told)
+    if told == ["?", "?"]:
+        return ""
+    return f"{'?' if None in one.cpu else formatting.number(fsum(filter(None, one.cpu)))} ({' + '.join(told)})"
 
 
 def _two(value: float) -> str:

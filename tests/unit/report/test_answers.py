@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tunnelmark.analyse import judge
-from tunnelmark.analyse.model import Analysis, Interval
+from tunnelmark.analyse.model import Analysis, Bottleneck, Interval
 from tunnelmark.record.results import MetricInfo, SampleRow
 from tunnelmark.report.answers import answers, at_a_glance, unranked
 from unit.analyse.test_anchor_multiples import BUSY, analysed, study
@@ -35,6 +35,45 @@ def under_load(delays: Mapping[str, float]) -> Analysis:
         for row in results.trials
     ]
     return judge(replace(results, trials=tuple(rows)))
+
+
+def test_who_takes_the_least_cpu_is_said_with_the_rate():
+    """As it was read: nobody who has little CPU to spend found the VPN for it on the page."""
+    costs = tuple(
+        MetricInfo(f"cpu_per_gb_{end}", "s/GB", "CPU", "lower", "ratio", False) for end in ("source", "target")
+    )
+    use = replace(TCP, metrics=(*TCP.metrics, *costs))
+    results = replace(TIED, arms=("direct", "direct-again", "nebula", "tinc"), workloads=(use,), blocks=8).results()
+    taken = {"nebula": (9.0, 5.5), "tinc": (4.0, 7.0)}
+
+    def text(ends: tuple[str, ...]) -> str:
+        rows = [
+            replace(
+                row,
+                samples=(
+                    *row.samples,
+                    *(
+                        SampleRow(f"cpu_per_gb_{end}", "s/GB", taken.get(row.arm, (2.0, 1.0))[end == "target"])
+                        for end in ends
+                    ),
+                ),
+            )
+            for row in results.trials
+        ]
+        return said(judge(replace(results, trials=tuple(rows))), "TCP goodput")
+
+    assert "Least CPU per gigabyte, both ends together: tinc 11.0 s and nebula 14.5 s; direct 3.00 s." in text(
+        ("source", "target")
+    )
+    assert "Least CPU" not in text(("source",))
+
+
+def test_a_limit_that_differs_from_trial_to_trial_is_named_as_such():
+    mixed = Bottleneck("unknown", "", "it differs from trial to trial: link 3, window 3", 3, 8)
+    found = judge(replace(TIED, arms=("direct", "direct-again", "nebula", "tinc"), blocks=8).results())
+    bound = {("nebula", one.setting): mixed for one in found.rankings if one.metric == "goodput"}
+    text = said(replace(found, bound_by=bound), "TCP goodput")
+    assert "bound by no one thing (it differs from trial to trial: link 3, window 3)" in text
 
 
 def test_one_that_beats_all_others_is_best_with_its_effect_and_interval():

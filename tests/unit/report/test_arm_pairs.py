@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tunnelmark.analyse import judge
 from tunnelmark.report import arm_pairs, html, markdown
+from tunnelmark.report.in_front import InFront
 from unit.builders import PING, TCP, Study
 
 CLEAR = Study(
@@ -51,6 +52,19 @@ def test_a_block_in_which_direct_was_slow_does_not_widen_them() -> None:
     )
     found = next(one for one in arm_pairs.tables(judge(replace(results, trials=slow))) if one.metric.name == "goodput")
     assert set(found.rows) == set(table("goodput").rows)
+
+
+def test_the_lead_says_where_its_interval_alone_would_show_it_and_what_is_a_median() -> None:
+    """As it was read: "not shown to differ", next to 1.12 times with an interval of 1.03 to 1.26."""
+    found = judge(CLEAR.results())
+    (ranking,) = (one for one in found.rankings if one.metric == "goodput")
+    pairs = tuple(replace(one, differs=False) if "nebula" in (one.arm, one.against) else one for one in found.pairs)
+    front = InFront(("nebula", "tinc"), ("openvpn",), (), (), "")
+    text = arm_pairs.lead(replace(found, pairs=pairs), ranking, front)
+    assert text.count("(not shown once all comparisons are corrected for)") == 2
+    assert "not shown" not in arm_pairs.lead(found, ranking, front)
+    doubted = tuple(replace(one, doubt="far off") for one in found.pairs)
+    assert arm_pairs.lead(replace(found, pairs=doubted), ranking, front).count("(median)") == 2
 
 
 def test_pages_hold_them() -> None:

@@ -124,6 +124,11 @@ def test_floods_of_which_direct_loses_much_show_little_of_a_vpn(lost: float, sai
     assert all(f"direct itself loses 60 % over {study.profiles[0].name}" in each for each in found)
 
 
+def test_the_head_of_a_page_says_of_what_kinds_its_arms_are() -> None:
+    found = judge(replace(CLEAR, arms=("direct", "direct-again", "nebula", "tinc")).results())
+    assert overview.arms(found) == "4 arms (2 with a VPN, the bare link, 1 second name)"
+
+
 def test_a_share_that_is_not_of_lost_datagrams_is_not_said_to_be_lost() -> None:
     """As it was read: "direct itself loses 100 %", which was the share of bytes that came on the direct path."""
     came = replace(UDP.metrics[1], name="path_direct", primary=False)
