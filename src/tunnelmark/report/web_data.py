@@ -74,7 +74,7 @@ def document(analysis: Analysis) -> dict[str, Any]:
         "reference": arms.get(analysis.reference or ""),
         "blocks": plan.blocks,
         "ranked": analysis.same.standing == "agrees",
-        "legend": formatting.legend(cell.metric for cell in analysis.cells if cell.metric.primary),
+        "legend": f"{formatting.legend(cell.metric for cell in analysis.cells if cell.metric.primary)} {formatting.OTHERS}",
         "arms": [
             {"name": arm.name, "label": queries.label(analysis, arm.name), "title": arm.title} for arm in plan.arms
         ],

@@ -12,6 +12,7 @@ from tunnelmark.analyse.attempts import chosen, grade_of
 from tunnelmark.analyse.failures import grouped
 from tunnelmark.analyse.model import Analysis, Scenario
 from tunnelmark.analyse.remedy import mostly_void, reasons, remedies
+from tunnelmark.model.attempt import NOT_INSTALLED
 from tunnelmark.record.results import ProfileInfo, Results, TrialRow
 from tunnelmark.report import json_export as as_json
 from tunnelmark.report.cautions import cautions
@@ -62,6 +63,17 @@ def test_a_void_attempt_that_was_made_again_leaves_no_trace_in_the_figures():
     gate = gates(healed)[1]
     assert gate.passed
     assert "1 void attempts were made again" in gate.explanation
+
+
+def test_an_attempt_that_lacked_a_program_and_was_made_again_leaves_no_trace_in_the_figures_either():
+    results = study().results()
+    row = of(results, "tinc", 2)
+    lacking = replace(row, outcome="failed", samples=(), reason=NOT_INSTALLED)
+    made = judge(changed(results, "tinc", 2, lacking, replace(row, attempt=2)))
+    assert (made.pairs, made.arms) == (judge(results).pairs, judge(results).arms)
+    gate = gates(made)[1]
+    assert gate.passed
+    assert "1 attempts for which a program was not installed were made again" in gate.explanation
 
 
 def test_what_is_void_does_not_count_against_an_arm():
