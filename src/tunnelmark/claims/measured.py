@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from tunnelmark.analyse import steady
 from tunnelmark.analyse.model import RELIABLE, Analysis, MetricCell
@@ -50,6 +50,8 @@ class RunValues:
 
         `cells`, `scale` ("ratio" or "difference"), `conservative`: see `model.Values.obstacle`.
         """
+        if reason := next(filter(None, map(self._unmeasured, cells)), "") or self._decided(cells):
+            return reason
         for cell in cells:
             if reason := self._missing(cell) or self._limits.of_a_figure(cell, cells):
                 return reason
@@ -62,19 +64,32 @@ class RunValues:
         condition = self._run.claims.conditions[cell.condition].title
         return "" if moved is None else f"{cell.arm}, {condition} ({moved:+.0f} %)".replace("(-", "(−")
 
-    def _missing(self, cell: Cell) -> str:
-        """Return the reason why the run has no value that repeats this cell; "" if it has one."""
+    def _unmeasured(self, cell: Cell) -> str:
+        """Return the reason why no run of this study or length has a value that repeats this cell; "" if one may have."""
         quantity, condition = self._run.claims.quantities[cell.quantity], self._run.claims.conditions[cell.condition]
-        named = self._run.claims.describe(cell)
         for reason in (quantity.unmeasured, condition.unmeasured, self._run.claims.absent.get(cell.arm, "")):
             if reason:
                 return reason
         plan = self._run.analysis.results.plan
         if quantity.full_only and not (plan.full and plan.study == self._run.claims.study):
             return f"how long the source's tests were decides it, and only {self._run.claims.study} with `--full` has them as long"
+        return ""
+
+    def _decided(self, cells: Iterable[Cell]) -> str:
+        """Return the reason why a difference from the source decides these cells; "" if none does.
+
+        Of several it is the one that stands first in the file of claims, whichever of the cells it concerns.
+        """
         for each in self.differences:
-            if each.decides and differences.concerns(each, self._run.claims, cell):
-                return f"{named}: {each.decides}"
+            for cell in cells:
+                if each.decides and differences.concerns(each, self._run.claims, cell):
+                    return f"{self._run.claims.describe(cell)}: {each.decides}"
+        return ""
+
+    def _missing(self, cell: Cell) -> str:
+        """Return the reason why the run has no value that repeats this cell; "" if it has one."""
+        quantity, condition = self._run.claims.quantities[cell.quantity], self._run.claims.conditions[cell.condition]
+        named, plan = self._run.claims.describe(cell), self._run.analysis.results.plan
         if quantity.study and quantity.study != plan.study:
             return f"this run has no {quantity.title}; the study {quantity.study} measures it"
         if (arm := self._run.claims.arms.get(cell.arm, "")) not in {each.name for each in plan.arms}:

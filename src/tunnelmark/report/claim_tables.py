@@ -232,8 +232,7 @@ def _found(claims: ClaimsFile, judged: Judged) -> str:
     if judged.despite:
         said += f"; this can only have worked against it: {judged.despite}"
     said += f"; not stationary: {'; '.join(judged.unsteady)}" if judged.unsteady else ""
-    said += _see(judged.differences) if judged.outcome in DECIDED else ""
-    return said + against
+    return said + _see(judged.differences) + against
 
 
 def _see(numbers: Collection[int]) -> str:

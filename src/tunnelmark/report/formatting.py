@@ -62,9 +62,7 @@ LEGEND = (
     "say less or more than the sign."
 )
 
-OTHERS = (
-    "By metrics that are not primary, signs have that 5 % for each metric alone, as these explain and decide nothing: of twenty such metrics one may have a false ▲ or ▼."
-)
+OTHERS = "By metrics that are not primary, signs have that 5 % for each metric alone, as these explain and decide nothing: of twenty such metrics one may have a false ▲ or ▼."
 """Says of the signs by metrics that are not primary what `LEGEND` says of the others."""
 
 
