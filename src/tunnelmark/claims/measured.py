@@ -78,7 +78,7 @@ class RunValues:
     def _decided(self, cells: Iterable[Cell]) -> str:
         """Return the reason why a difference from the source decides these cells; "" if none does.
 
-        Of several it is the one that stands first in the file of claims, whichever of the cells it concerns.
+        Of several it is the first one in the file of claims, whichever of the cells it concerns.
         """
         for each in self.differences:
             for cell in cells:
