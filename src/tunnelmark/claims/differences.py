@@ -22,7 +22,11 @@ def that_apply(
 
 
 def _applies(difference: SourceDifference, claims: ClaimsFile, plan: Study | PlanInfo) -> bool:
-    workloads = {use.name for use in plan.workloads}
+    own = {use.name for use in plan.workloads}
+    # A study may have only the workload that repeats another one under a condition.
+    workloads = own | {
+        usual for each in claims.conditions.values() for usual, instead in each.workloads.items() if instead in own
+    }
     named = (
         (difference.studies, {name_of(plan)}),
         (difference.workloads, workloads),
@@ -36,7 +40,7 @@ def _applies(difference: SourceDifference, claims: ClaimsFile, plan: Study | Pla
     return (
         all(not asked or has & set(asked) for asked, has in named)
         and (not difference.length or (difference.length == "full") == plan.full)
-        and not workloads & set(difference.lacks)
+        and not own & set(difference.lacks)
     )
 
 
