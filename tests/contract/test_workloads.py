@@ -20,7 +20,7 @@ from contract.lab_of_three import READY, TRIO, installed
 from support.host import queue_drops
 from support.machine_stall import unless_starved
 from tunnelmark import registry
-from tunnelmark.errors import TrialVoid
+from tunnelmark.errors import TrialVoid, WorkloadFailed
 from tunnelmark.lab.client import LabClient
 from tunnelmark.lab.labs import Lab
 from tunnelmark.plan.files import Files
@@ -148,7 +148,12 @@ def test_what_a_workload_says_is_true(
         after = await counters(lab, tunnel)
         kinds = {node: await lab.nodes[node].read(f"/sys/class/net/{at}/type") for node, at in tunnel.interface.items()}
         outputs = stage.outputs()
-        reading = workload.read(outputs, options)
+        try:
+            reading = workload.read(outputs, options)
+        except WorkloadFailed:  # one in hundreds, and then what the programs said is the only evidence
+            for name, text in outputs.items():
+                print(f"{name}:\n{text[-5000:]}")
+            raise
         if look.in_time:
             unless_starved(reading)
         mine = [sample for sample in watched if sample.metric in {metric.name for metric in workload.metrics}]
