@@ -80,9 +80,9 @@ class RunValues:
 
         Of several it is the first one in the file of claims, whichever of the cells it concerns.
         """
-        for each in self.differences:
+        for each in (difference for difference in self.differences if difference.decides):
             for cell in cells:
-                if each.decides and differences.concerns(each, self._run.claims, cell):
+                if differences.concerns(each, self._run.claims, cell):
                     return f"{self._run.claims.describe(cell)}: {each.decides}"
         return ""
 

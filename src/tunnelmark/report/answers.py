@@ -233,13 +233,13 @@ def _effects(
     else:  # delays add
         of = f"on top of {direct}{its}" if metric.feels in ("delay", "tail") else f"against {direct}{its}"
     equal = [cell.arm for cell in cells if cell.verdict == "equal"]
-    within = f"equal to {direct} within {formatting.margin(metric)}{in_front.of_means(cells)}"
+    margin = f"{formatting.margin(metric)}{in_front.of_means(cells)}"
+    within = f"equal to {direct} within {margin}"
     if len(equal) == len(cells) > 1:
         return f"{within} ({_range(cells)} {of})"
     if len(cells) > NAMED:
         but = formatting.listed([cell.arm for cell in cells if cell.arm not in equal])
-        most = f", all but {but} equal within {formatting.margin(metric)}" if 2 * len(equal) > len(cells) else ""
-        most += in_front.of_means(cells) if most else ""
+        most = f", all but {but} equal within {margin}" if 2 * len(equal) > len(cells) else ""
         leading = [cell for cell in _by_estimate(cells) if cell.arm in front.ahead]
         shown = formatting.listed([f"{cell.arm} {_effect(cell)}" for cell in leading])
         if in_front.parted(front) and len(cells) - len(leading) > 1:

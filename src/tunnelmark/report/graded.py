@@ -36,9 +36,10 @@ class GoodAloneRow:
 
 def summary(analysis: Analysis) -> str:
     """Return a sentence with the number of attempts by grade, and how long the machine paused; "" without attempts."""
-    counts = Counter(grade_of(row) or "failed" for row in _begun(analysis))
+    begun = _begun(analysis)
+    counts = Counter(grade_of(row) or "failed" for row in begun)
     said = ", ".join(f"{counts[grade]} {grade}" for grade in ("good", "disturbed", "void", "failed") if counts[grade])
-    lacked = len(analysis.results.trials) - len(_begun(analysis))
+    lacked = len(analysis.results.trials) - len(begun)
     if again := len(analysis.repeated) - lacked:
         said += f"; {again} of them {'was' if again == 1 else 'were'} made again"
     if lacked:
@@ -103,9 +104,9 @@ def _paused(rows: Sequence[TrialRow]) -> float:
 
 def by_arm(analysis: Analysis) -> tuple[tuple[str, ...], ...]:
     """Return a row of texts for each arm, with the columns `BY_ARM`: attempts by grade, and pauses of the machine."""
-    found = []
+    found, begun = [], _begun(analysis)
     for arm in analysis.results.plan.arms:
-        rows = [row for row in _begun(analysis) if row.arm == arm.name]
+        rows = [row for row in begun if row.arm == arm.name]
         counts = Counter(grade_of(row) or "failed" for row in rows)
         paused = [row for row in rows if "pause_share" in row.host]
         share = formatting.percent(_paused(paused), 2) if paused else ""

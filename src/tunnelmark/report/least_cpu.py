@@ -6,9 +6,7 @@ from tunnelmark.analyse.anchor_multiples import cpu_per_gigabyte
 from tunnelmark.analyse.ceilings import is_throughput
 from tunnelmark.analyse.model import Analysis, Ranking, Scenario
 from tunnelmark.report import formatting
-
-NAMED = 3
-"""So many arms are named."""
+from tunnelmark.report.in_front import NAMED
 
 
 def sentence(analysis: Analysis, ranking: Ranking) -> str:

@@ -139,8 +139,8 @@ def _bare_link(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, st
     """
     claims, values = verdicts.claims, RunValues(verdicts.claims, analysis)
     direct = next((name for name, arm in claims.arms.items() if arm == analysis.reference), None)
-    without_vpn = {arm.name for arm in analysis.results.plan.arms if arm.vpn == DIRECT}
-    bare = [name for name, arm in claims.arms.items() if arm in without_vpn]
+    bare = {arm.name for arm in analysis.results.plan.arms if arm.vpn == DIRECT} & set(claims.arms.values())
+    label = f"bare link, {direct}" if len(bare) > 1 else "bare link"
     for quantity in (each for each in claims.quantities.values() if each.kind == "rate"):
         cells = [Cell(quantity.name, condition, str(direct)) for condition in claims.conditions]
         known = [cell for cell in cells if cell in claims.printed and claims.conditions[cell.condition].profile]
@@ -150,11 +150,7 @@ def _bare_link(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, st
         titles = {cell: claims.conditions[cell.condition].title for cell in known}
         there = ", ".join(f"{titles[cell]} {claims.printed[cell].value:g}" for cell in measured)
         here = ", ".join(f"{titles[cell]} {median(found.values()):.3g}" for cell, found in measured.items())
-        yield (
-            f"bare link, {direct}" if len(bare) > 1 else "bare link",
-            f"{there} {quantity.unit}",
-            f"{here} {quantity.unit}",
-        )
+        yield label, f"{there} {quantity.unit}", f"{here} {quantity.unit}"
         return
 
 
