@@ -48,6 +48,10 @@ pub struct Direction {
     /// netem's `limit`: packets that may be waiting; only with `model = "netem"`, where the default is 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_packets: Option<u32>,
+    /// Microseconds that each packet takes after all stages, whatever they did to it: the distance. Neither jitter nor
+    /// reordering shortens it, and netem's `limit` does not count the packets in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub propagation_us: Option<f64>,
     /// What happens to packets at first, and until the schedule changes it.
     #[serde(default)]
     pub stages: Stages,

@@ -67,7 +67,9 @@ pub struct Link {
     decider: Decider,
     queue: queue::Queue,
     line: DelayLine<InFlight>,
-    /// Due packets that netem's queue no longer counts.
+    /// Nanoseconds that each packet takes after everything else. It is constant, so it keeps the order.
+    propagation: u64,
+    /// Packets that netem's queue no longer counts, with the time at which they leave.
     ready: VecDeque<Departure>,
     /// Departure of the last packet that others must not overtake.
     order: u64,
@@ -99,6 +101,7 @@ impl Link {
             decider: Decider::new(source, direction.model, machines),
             queue: queue::Queue::with_capacity(1024),
             line: DelayLine::with_capacity(1024),
+            propagation: (direction.propagation_us.unwrap_or(0.0) * 1000.0).round() as u64,
             ready: VecDeque::with_capacity(64),
             order: 0,
             stats: Stats::default(),
@@ -124,7 +127,7 @@ impl Link {
     /// Whether packets leave as they come.
     pub fn is_transparent(&self) -> bool {
         let through = |phase: &Phase| !phase.parts() && phase.delay_ns == 0 && !phase.down;
-        self.phases.iter().all(through) && !self.timeline.has_blackouts()
+        self.phases.iter().all(through) && !self.timeline.has_blackouts() && self.propagation == 0
     }
 
     /// Offers a packet of `len` bytes and says how often its handle will come out of [`take`](Self::take):
@@ -223,7 +226,8 @@ impl Link {
         }
         let queued =
             self.queue.next_departure(self.order).map(|at| at.min(self.zero.saturating_add(self.timeline.next)));
-        match (self.line.first(), queued) {
+        let leaving = self.line.first().map(|at| at.saturating_add(self.propagation));
+        match (leaving, queued) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
@@ -232,10 +236,16 @@ impl Link {
     /// The next packet that is due.
     pub fn take(&mut self, now: u64) -> Option<Departure> {
         self.advance(now);
-        if let Some(departure) = self.ready.pop_front() {
-            return Some(departure);
+        if let Some(first) = self.ready.front() {
+            return if first.at <= now { self.ready.pop_front() } else { None };
         }
-        self.line.pop(now).map(|(at, leaving)| Departure { at, handle: leaving.handle, outcome: leaving.outcome })
+        let (at, leaving) = self.line.pop(now.checked_sub(self.propagation)?)?;
+        Some(self.departure(at, leaving))
+    }
+
+    /// The departure of a packet that is through everything but the propagation at `at`.
+    fn departure(&self, at: u64, leaving: InFlight) -> Departure {
+        Departure { at: at.saturating_add(self.propagation), handle: leaving.handle, outcome: leaving.outcome }
     }
 
     /// Bytes that wait for serialisation.

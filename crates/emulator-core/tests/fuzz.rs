@@ -147,10 +147,12 @@ fn direction() -> impl Strategy<Value = Direction> {
             steps.sort_by_key(|step| step.at_us);
             Schedule { repeat_us, steps }
         });
-    (any::<bool>(), some(short(1..50)), stages(), prop::collection::vec(blackout, 0..2), some(schedule)).prop_map(
-        |(netem, limit_packets, stages, blackouts, schedule)| Direction {
+    let bounds = (some(short(1..50)), some(number(0.0..900.0)));
+    (any::<bool>(), bounds, stages(), prop::collection::vec(blackout, 0..2), some(schedule)).prop_map(
+        |(netem, (limit_packets, propagation_us), stages, blackouts, schedule)| Direction {
             model: if netem { Model::Netem } else { Model::Stated },
             limit_packets: limit_packets.filter(|_| netem),
+            propagation_us,
             stages,
             blackouts,
             schedule,

@@ -34,6 +34,7 @@ def specs_of(topology: Topology, study: Profile, *, ipv6: bool = False) -> list[
         on_sender, card = profile.place == "sender", profile.card == "offloads"
         ways = backends.by_target(profile, link.nodes)
         shapers = {node: backends.shaper_of(profile, way) for node, way in ways.items()}
+        propagation = {node: netem.propagation(way.propagation) for node, way in ways.items() if way.propagation}
         if on_sender:  # what leaves the first node is forward
             ways = {node: profile.back if place else profile.forward for place, node in enumerate(link.nodes)}
         specs.append(
@@ -47,6 +48,7 @@ def specs_of(topology: Topology, study: Profile, *, ipv6: bool = False) -> list[
                 },
                 {node: netem.arguments(way) for node, way in ways.items()} if backend == "netem" else {},
                 netem_on_sender=on_sender,
+                propagation=propagation if backend == "netem" else {},
                 emulated=backend == "emulator",
                 super_packets=profile.unit == "gso" or card,
                 card=card,

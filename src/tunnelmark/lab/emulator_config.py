@@ -38,6 +38,8 @@ def configuration(profile: Profile, ports: Mapping[str, str], *, seed: int, link
         made |= {"model": profile.model, "unit": profile.unit}
         if direction.limit is not None:
             made["limit_packets"] = direction.limit
+        if direction.propagation is not None:
+            made["propagation_us"] = us(direction.propagation)
         shaped_behind = shaper_of(profile, direction) is not None
         made["stages"] = _stages(direction, rate=not shaped_behind, netem=profile.model == "netem")
         if direction.blackouts:

@@ -52,10 +52,12 @@ class LinkSpec:
 
     `shapers`: by node, the shaper of the packets that go to the node. `netem`: by node, the arguments of tc's netem on
     the middle node's port to the node, for packets that go to the node. With `netem_on_sender` they are for the node's
-    own interface, and so for the packets that the node sends. `emulated`: an emulator on the middle node carries the
-    packets; otherwise they are copied from port to port. `ipv6`: each node has an IPv6 address in addition to the IPv4
-    one. `super_packets`: the nodes may hand over super-packets; otherwise only wire packets. `card`: the link splits
-    super-packets into wire packets, and the nodes merge packets that arrive.
+    own interface, and so for the packets that the node sends. `propagation`: by node, the arguments of a second netem
+    on the middle node's port to the node, with what each packet takes in addition (an emulator has it by itself).
+    `emulated`: an emulator on the middle node carries the packets; otherwise they are copied from port to port. `ipv6`:
+    each node has an IPv6 address in addition to the IPv4 one. `super_packets`: the nodes may hand over super-packets;
+    otherwise only wire packets. `card`: the link splits super-packets into wire packets, and the nodes merge packets
+    that arrive.
     """
 
     name: str
@@ -63,6 +65,7 @@ class LinkSpec:
     shapers: Mapping[str, Shaper] = field(default_factory=dict)
     netem: Mapping[str, Sequence[str]] = field(default_factory=dict)
     netem_on_sender: bool = False
+    propagation: Mapping[str, Sequence[str]] = field(default_factory=dict)
     emulated: bool = False
     super_packets: bool = False
     card: bool = False

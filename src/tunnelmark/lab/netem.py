@@ -9,7 +9,7 @@ from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, Gi
 def arguments(direction: Direction) -> list[str]:
     """Return the arguments of `tc qdisc add ... netem` for one direction of a profile that netem carries.
 
-    They leave out a rate that has a queue in bytes: a shaper behind netem applies such a rate (`backends.shaper_of`).
+    They leave out a propagation, which is another netem's (`propagation`), and a rate that has a queue in bytes: a shaper behind netem applies such a rate (`backends.shaper_of`).
     """
     words: list[str] = []
     if direction.limit is not None:
@@ -35,6 +35,15 @@ def arguments(direction: Direction) -> list[str]:
         if direction.overhead:
             words.append(str(direction.overhead))
     return words
+
+
+def propagation(seconds: float) -> list[str]:
+    """Return the arguments of a netem that gives every packet the same delay, behind whatever comes before it."""
+    return ["limit", str(_MOST), "delay", _time(seconds)]
+
+
+_MOST = 100_000
+"""Packets that may be in the propagation: 1.2 s of full frames at 1 Gbit/s. netem's own limit of 1000 would drop some."""
 
 
 def _loss(loss: Loss) -> list[str]:

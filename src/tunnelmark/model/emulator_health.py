@@ -28,7 +28,7 @@ def directions_to(reports: Iterable[Mapping[str, Any]], target: str) -> Iterator
 
 def bound(profile: Profile) -> float:
     """Return the limit for the 99th percentile of lateness on this profile, in microseconds."""
-    return max(LATE_P99, *(1e6 * LATE_SHARE * (way.delay or 0.0) for way in (profile.forward, profile.back)))
+    return max(LATE_P99, *(1e6 * LATE_SHARE * way.transit for way in (profile.forward, profile.back)))
 
 
 _RECEIVING = ("rx_dropped", "socket_dropped")

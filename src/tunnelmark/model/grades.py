@@ -121,13 +121,13 @@ def bounds(feels: Feels, profile: Profile) -> Mapping[str, GradeBound]:
             # For the sender, lateness is a longer round trip. Where one packet in a hundred was late by half a round
             # trip, 96 to 98 % of the goodput was left at 3 ms and all of it at 16 ms; late by three round trips, 91 %.
             # A link with a rate limit is affected less (99 % left at two). A pause costs at most its share of the time.
-            trip = sum(float(way.delay or 0.0) for way in ways)
+            trip = sum(way.transit for way in ways)
             found["late_p50"] = GradeBound(max(2e-4, 0.05 * trip), max(2e-3, 0.5 * trip))
             found["late_p99"] = GradeBound(max(1e-3, 0.5 * trip), max(1e-2, 5.0 * trip))
             found["pause_share"] = GradeBound(0.05, 0.2)
         case "delay":
             # Half of the packets are that late or later, so the median delay contains all of this lateness.
-            middle = min(float(way.delay or 0.0) for way in ways)
+            middle = min(way.transit for way in ways)
             found["late_p50"] = GradeBound(max(5e-5, 0.02 * middle), max(5e-4, 0.2 * middle))
             found["pause_share"] = GradeBound(0.05, 0.2)
         case "tail":
@@ -211,7 +211,7 @@ def outside(found: Graded, *, bare: bool) -> str:
 
 def _p99(way: Direction) -> float:
     """Return the 99th percentile of a direction's delay by its profile, in seconds."""
-    delay = float(way.delay or 0.0)
+    delay = way.transit
     return delay if way.jitter is None else delay + _TAILS[way.jitter.distribution] * float(way.jitter.size)
 
 

@@ -111,7 +111,7 @@ def _longest(way: Direction) -> float:
     """Return how many seconds a packet may be on its way at most, a full queue included."""
     jitter = 6 * way.jitter.size if way.jitter else 0.0
     waiting = 8 * (way.queue or 0) / way.rate if way.rate else 0.0
-    return (way.delay or 0.0) + jitter + waiting
+    return way.transit + jitter + waiting
 
 
 def plans_of(

@@ -192,6 +192,7 @@ class Direction:
 
     `queue` (bytes) and `queue_packets` limit what waits in front of the rate. `limit` is netem's: the packets that it
     may hold at a time. `overhead`: bytes that are added to each packet's length before the rate counts it.
+    `propagation`: what every packet takes in addition, whatever jitter and reordering do: the distance of the ends.
     """
 
     delay: Duration | None = None
@@ -207,8 +208,14 @@ class Direction:
     codel: Codel | None = None
     overhead: int = 0
     limit: int | None = None
+    propagation: Duration | None = None
     blackouts: tuple[Blackout, ...] = ()
     schedule: Schedule | None = None
+
+    @property
+    def transit(self) -> float:
+        """The seconds on the way in the mean, without the wait in a queue and for serialisation: delay and propagation."""
+        return float(self.delay or 0.0) + float(self.propagation or 0.0)
 
     @property
     def only_shaped(self) -> bool:

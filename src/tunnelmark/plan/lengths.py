@@ -47,8 +47,8 @@ class Needed:
 
 
 def round_trip(path: Sequence[Profile]) -> float:
-    """Return the path's round-trip time in seconds: the sum of the delays that its links state."""
-    return sum(float(link.forward.delay or 0) + float(link.back.delay or 0) for link in path)
+    """Return the path's round-trip time in seconds: the sum of the delays and propagations that its links state."""
+    return sum(link.forward.transit + link.back.transit for link in path)
 
 
 def needed(path: Sequence[Profile]) -> Needed:

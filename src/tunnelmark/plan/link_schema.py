@@ -176,6 +176,7 @@ class DirectionTable(StagesTable):
         default=None, description="a rate above zero such as '100 Mbit/s', 'auto', or 'auto, at most 1 Gbit/s'"
     )
     limit: int | None = Field(default=None, ge=1, description="a whole number of packets from 1 on, such as 1000")
+    propagation: DurationText | None = Field(default=None, description=_DURATION)
     blackouts: list[BlackoutTable] | None = Field(default=None, description="a list of tables with start and length")
     schedule: ScheduleTable | None = Field(default=None, description="a table with `steps`")
 

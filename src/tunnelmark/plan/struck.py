@@ -88,9 +88,9 @@ def wandering(way: Direction) -> tuple[float, float] | None:
     if jitter is None or jitter.correlation_time is None or way.reordering is not None or way.schedule is not None:
         return None
     if jitter.distribution == "normal" and _TAIL * jitter.size <= delay:
-        return delay, float(jitter.size)
+        return way.transit, float(jitter.size)
     if jitter.distribution == "uniform" and jitter.size <= delay:
-        return delay, float(jitter.size) / math.sqrt(3)
+        return way.transit, float(jitter.size) / math.sqrt(3)
     return None
 
 

@@ -90,6 +90,11 @@ impl Direction {
                 return refuse(format!("{at}.limit_packets"), "0 would drop every packet; leave it out for 1000");
             }
         }
+        let propagation_us = self.propagation_us.unwrap_or(0.0);
+        if !(0.0..=LONGEST_US as f64).contains(&propagation_us) {
+            let why = format!("{propagation_us} is not a delay; it must be 0 to ten days");
+            return refuse(format!("{at}.propagation_us"), why);
+        }
         self.stages.check(&format!("{at}.stages"), netem)?;
         for (number, blackout) in self.blackouts.iter().enumerate() {
             let at = format!("{at}.blackouts[{number}]");

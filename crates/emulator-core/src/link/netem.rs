@@ -66,7 +66,8 @@ impl Link {
     /// What is due has left netem's queue, whether the caller has taken it or not.
     pub(super) fn release(&mut self, now: u64) {
         while let Some((at, leaving)) = self.line.pop(now) {
-            self.ready.push_back(super::Departure { at, handle: leaving.handle, outcome: leaving.outcome });
+            let departure = self.departure(at, leaving);
+            self.ready.push_back(departure);
         }
     }
 }

@@ -134,6 +134,46 @@ fn codel_keeps_a_standing_queue_short() {
 }
 
 #[test]
+fn nothing_shortens_the_propagation() {
+    for model in ["stated", "netem"] {
+        let direction = |more: &str| {
+            format!(
+                r#"{{"name": "d", "model": "{model}"{more}, "stages": {{
+                    "rate": {{"rate_bps": 80000000{}}}, "delay_us": 1000, "jitter": {{"jitter_us": 900}},
+                    "reordering": {{"probability": 0.3}}}}}}"#,
+                if model == "stated" { r#", "queue_packets": 90"# } else { "" }
+            )
+        };
+        let (mut near, mut far) = (link(&direction("")), link(&direction(r#", "propagation_us": 250"#)));
+        assert!(!link(r#"{"name": "d", "propagation_us": 250}"#).is_transparent());
+        let mut left = [vec![], vec![]];
+        for n in 0..100 {
+            for (link, left) in [&mut near, &mut far].into_iter().zip(&mut left) {
+                link.offer(n * 100_000, 1000, 1, n);
+                // The caller may ask at any time and wakes up at the times that the link names.
+                while let Some(at) = link.next_departure().filter(|at| *at <= (n + 1) * 100_000) {
+                    left.extend(std::iter::from_fn(|| link.take(at)).map(|d| (d.at, d.handle)));
+                    assert!(link.next_departure().is_none_or(|next| next > at));
+                }
+            }
+        }
+        let [mut before, mut after] = left;
+        before.extend(leave(&mut near));
+        after.extend(leave(&mut far));
+        assert_eq!(after, before.iter().map(|(at, handle)| (at + 250_000, *handle)).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn netems_limit_does_not_count_what_is_in_the_propagation() {
+    let direction = |more: &str| format!(r#"{{"name": "d", "model": "netem", "limit_packets": 1{more}}}"#);
+    let mut far = link(&direction(r#", "propagation_us": 1000"#));
+    assert_eq!((0..9).map(|n| far.offer(n * 1000, 100, 1, n)).sum::<u32>(), 9);
+    assert_eq!(far.take(999_999), None);
+    assert_eq!(leave(&mut far).len(), 9);
+}
+
+#[test]
 fn super_packets_need_parting_only_where_fates_may_differ() {
     assert!(!link(r#"{"name": "d", "stages": {"delay_us": 5}}"#).splits_super_packets());
     assert!(

@@ -200,13 +200,16 @@ def serial_of(profile: Profile, direction: Direction) -> float:
 
 
 def floor_of(direction: Direction) -> float:
-    """Return the delay (seconds) below which a packet counts as one that skipped the delay: half of the stated delay.
+    """Return the delay (seconds) below which a packet counts as one that skipped the delay: half of the stated delay,
+    and the propagation.
 
     It is 0 if no packet skips the delay, or if jitter alone makes delays so short.
     """
     delay, jitter = float(direction.delay or 0.0), direction.jitter
     reach = 0.0 if jitter is None else jitter.size * (1.0 if jitter.distribution == "uniform" else 4.0)
-    return delay / 2 if direction.reordering is not None and reach < delay / 2 else 0.0
+    if direction.reordering is None or reach >= delay / 2:
+        return 0.0
+    return delay / 2 + float(direction.propagation or 0.0)
 
 
 def _limits(each: Property, known: Floats, count: int, *, slow: bool) -> ExpectedRange:

@@ -78,6 +78,8 @@ def wrongs(way: Direction, model: LinkModel) -> Iterator[WrongLink]:
     """
     if way.delay:
         yield WrongLink("delay", "no delay", replace(way, delay=None))
+    if way.propagation:
+        yield WrongLink("delay", "no propagation", replace(way, propagation=None))
     if way.jitter is not None:
         yield WrongLink("jitter", "no jitter", replace(way, jitter=None))
         smaller = replace(way.jitter, size=type(way.jitter.size)(0.7 * way.jitter.size))

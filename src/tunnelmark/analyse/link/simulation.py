@@ -147,6 +147,7 @@ def _segment(
         own = np.maximum(own + way.jitter.size * _jitter(way.jitter, model, entered, shape, random, along), 0.0)
     own += serial
     own[skipped] = 0.0
+    own += float(way.propagation or 0.0)
     if way.jitter is not None and keeps_order(way, model):
         leaves = np.where(skipped | lost, -np.inf, times + own)
         held = np.maximum.accumulate(leaves, axis=1) - times

@@ -26,7 +26,8 @@ def stated(direction: Direction, name: str) -> str:
     jitter, reordering = direction.jitter, direction.reordering
     match name:
         case "delay_mean":
-            return str(direction.delay) if direction.delay else ""
+            parts = [str(each) for each in (direction.delay, direction.propagation) if each]
+            return " + ".join(parts)
         case "delay_sd":
             return f"{jitter.size} {jitter.distribution}" if jitter else ""
         case "delay_lag1":

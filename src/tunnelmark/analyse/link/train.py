@@ -152,7 +152,7 @@ def _ran_empty(direction: Direction, records: npt.NDArray[Any], serial: float, a
     tells.
     """
     ordered = np.sort(records, order="received")
-    waited = (ordered["received"] - ordered["sent"]) / 1e9 - float(direction.delay or 0.0)
+    waited = (ordered["received"] - ordered["sent"]) / 1e9 - direction.transit
     alone = 2 * serial + _UNQUEUED
     jitter = 3 * direction.jitter.size if direction.jitter else 0.0
     silent = np.flatnonzero(np.diff(ordered["received"]) / 1e9 > alone + jitter)
@@ -186,7 +186,7 @@ def _queue(way: str, direction: Direction, flow: Flow, records: npt.NDArray[Any]
     if direction.queue is None or flow.train is None:
         return
     size, stated = float(direction.queue), str(direction.queue)
-    found = (_full(records) - float(direction.delay or 0.0)) * rate / 8
+    found = (_full(records) - direction.transit) * rate / 8
     frame = flow.train.size + HEADERS
     jitter = 3 * direction.jitter.size * rate / 8 if direction.jitter else 0.0
     room = QUEUE_SHARE * size + (2 + flow.train.batch) * frame + jitter

@@ -51,7 +51,9 @@ def _drops(route: IPRoute) -> dict[int, dict[str, int]]:
     """Return how many packets each queue dropped, by the number of its interface, then by its kind (`tbf`, `netem`)."""
     found: dict[int, dict[str, int]] = {}
     for queue in route.get_qdiscs():
-        found.setdefault(queue["index"], {})[queue.get_attr("TCA_KIND")] = _dropped(queue)
+        kinds, kind = found.setdefault(queue["index"], {}), queue.get_attr("TCA_KIND")
+        # Of two netems the counter of the first has the drops of the second, which is a propagation, as well.
+        kinds[kind] = max(kinds.get(kind, 0), _dropped(queue))
     return found
 
 

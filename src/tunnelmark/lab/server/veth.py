@@ -168,18 +168,19 @@ def _connect(route: IPRoute, host: LinkEnd, joint: _Joint) -> None:
 
 
 def _queues(name: str, port: str, spec: LinkSpec) -> list[str]:
-    """Return the tc commands that put netem and behind it the shaper, or one of them, on the middle node's port to a
-    node.
+    """Return the tc commands that put netem, behind it the propagation and behind that the shaper on the middle node's
+    port to a node, as far as the link has them.
 
     They are for tc because pyroute2 does not know the overhead of a token bucket.
     """
-    shaper, place, lines = spec.shapers.get(name), "root handle 1:", []
-    if spec.netem_here(name):
-        lines.append(" ".join(["qdisc add dev", port, "root handle 1: netem", *spec.netem[name]]))
-        place = "parent 1:1 handle 10:"
-    if shaper is not None:
-        lines.append(f"qdisc add dev {port} {place} {shaper.words}")
-    return lines
+    netems = [spec.netem[name]] if spec.netem_here(name) else []
+    netems += [spec.propagation[name]] if name in spec.propagation else []
+    queues = [" ".join(["netem", *arguments]) for arguments in netems]
+    if (shaper := spec.shapers.get(name)) is not None:
+        queues.append(shaper.words)
+    places = ["root", *(f"parent {number}:1" for number in range(1, len(queues)))]
+    pairs = enumerate(zip(places, queues, strict=True), start=1)
+    return [f"qdisc add dev {port} {place} handle {number}: {queue}" for number, (place, queue) in pairs]
 
 
 def sender_queues(interface: str, spec: LinkSpec, netem: Sequence[str]) -> list[str]:
