@@ -8,7 +8,8 @@ Analysis of Experiments, chapter 6), so the effect of a factor is the mean, over
 goodputs at its two levels in one block; that of two factors together is how much the one changes the other's effect. Intervals are over
 blocks, as everywhere. Then, for each combination, VPNs against the bare link, beside what was published of each.
 
-A fourth factor, `place`, and the kernel's WireGuard need a kernel with netem and WireGuard. They are in a study of their own, at one impairment:
+Two more factors, `place` and `round trip`, and the kernel's WireGuard are in a study of their own, at one impairment. It needs a kernel with
+netem and WireGuard:
 
     tunnelmark run impairment-place --backend vm --local 2
     python bench/impairment_factors.py RESULTS
@@ -38,10 +39,11 @@ PUBLISHED = {
     ("thesis-low", "wireguard-go", False): 54.7 / 333,
     ("thesis-medium", "tailscale", False): 41.5 / 29.6,
     ("thesis-medium", "wireguard-go", False): 8.77 / 29.6,
+    ("thesis-medium", "nebula", False): 7.82 / 29.6,
     ("thesis-medium", "tailscale", True): 50.1 / 72.7,
     ("thesis-medium", "wireguard-go", True): 12.2 / 72.7,
 }
-"""Headscale and kernel WireGuard over the bare link, one stream, by netem on the senders; tuned or not."""
+"""Headscale, kernel WireGuard and Nebula over the bare link, one stream, by netem on the senders; tuned or not."""
 
 PUBLISHED_TUNED = {
     ("thesis-low", "direct"): 354 / 333,
@@ -51,6 +53,9 @@ PUBLISHED_TUNED = {
     ("thesis-medium", "tailscale"): 1.21,
 }
 """What the settings changed there: of the bare link and Headscale those three alone, of WireGuard larger buffers as well."""
+
+PUBLISHED_GOODPUT = {"direct": 29.6, "direct-tuned": 72.7, "wireguard": 8.77, "nebula": 7.82, "tailscale": 41.5}
+"""Mbit/s of one stream at medium there."""
 
 PUBLISHED_SENT_AGAIN = {"direct": 2.4, "direct-tuned": 1.11, "wireguard": 5.2, "tailscale": 2.4}
 """Per cent of segments that were sent again at medium there."""
@@ -65,16 +70,17 @@ Values = Mapping[Cell, Mapping[int, float]]
 """The mean logarithm of the goodput in bit/s of each cell, by block."""
 
 _SENDER = "netem-on-sender"  # the profile that puts the impairment on the sending hosts
-_PLACES = {
+_ROUND_TRIP = "thesis-round-trip"  # the profile with the round trip of the source's servers
+_LINKS = {
     f"thesis-medium+{_SENDER}+gigabit": "netem on the sender, super-packets",
     "thesis-medium+gso+gigabit": "on the path, super-packets, netem's order",
     "thesis-medium+gigabit": "on the path, wire packets, netem's order",
     "thesis-medium-in-time+gso+gigabit": "on the path, super-packets, order kept",
 }
-"""The links of the study `impairment-place`."""
+"""The links of the study `impairment-place`, with the servers' round trip or without."""
 
 _PUBLISHED_ROW = "published: netem on the senders"
-_PUBLISHED_ARMS = {"wireguard": "wireguard-go", "tailscale": "tailscale"}
+_PUBLISHED_ARMS = {"wireguard": "wireguard-go", "nebula": "nebula", "tailscale": "tailscale"}
 """Arms of `impairment-place` with a published value, and under which name `PUBLISHED` has it."""
 
 
@@ -89,6 +95,18 @@ def cell_of(profile: str, arm: str) -> Cell:
         not impairment.endswith("-in-time"),
         arm.endswith("-tuned"),
     )
+
+
+def link_of(profile: str) -> tuple[str, bool]:
+    """A profile's link in `_LINKS`, and whether it has the servers' round trip."""
+    parts = profile.split("+")
+    return "+".join(part for part in parts if part != _ROUND_TRIP), _ROUND_TRIP in parts
+
+
+def name_of(profile: str) -> str:
+    """What a row calls a profile."""
+    link, far = link_of(profile)
+    return f"{_LINKS[link]}; {'servers' if far else 'near'}"
 
 
 def value_of(trial: TrialRow, metric: str) -> float:
@@ -154,57 +172,75 @@ def _show_run(results: Results) -> None:
 
 
 def _show_place(trials: Sequence[TrialRow]) -> None:
-    """Print what place, unit, order and the three settings change, and VPNs against the bare link at each link."""
-    by_profile = {name: by_cell(each for each in trials if each.profile == name) for name in _PLACES}
+    """Print what place, unit, order, round trip and the three settings change, and VPNs against the bare link."""
+    by_profile = {name: by_cell(each for each in trials if each.profile == name) for name in _profiles(trials)}
     arms = ("direct", "wireguard", *VPNS)
-
-    def ratios(one: str, other: str) -> Iterable[str]:
-        return (_ratio(by_profile[one], cell_of(one, arm), by_profile[other], cell_of(other, arm)) for arm in arms)
-
-    print(f"\nthesis-medium: by which factor goodput changes\n{'':<48}" + "".join(f"{arm:>24}" for arm in arms))
-    sender, path, wire, kept = _PLACES
-    for name, one, other in (
+    sender, path, wire, kept = _LINKS
+    factors = (
         ("place: on the sender, over on the path", sender, path),
         ("unit: super-packets, over wire packets", path, wire),
         ("order: netem's, over kept", path, kept),
-    ):
-        _print_row(name, 48, ratios(one, other))
-    print("\nthesis-medium: goodput over that of the bare link")
+    )
+    profiles = {link_of(name): name for name in by_profile}
+    pairs = [
+        (f"{name}; {'servers' if far else 'near'}", (one, far), (other, far))
+        for far in (True, False)
+        for name, one, other in factors
+    ]
+    pairs += [(f"servers, over near: {name}", (link, True), (link, False)) for link, name in _LINKS.items()]
+    print("\nRound trip without the impairment: of the source's servers, or of hosts near each other, on one machine")
+    _print_head("thesis-medium: by which factor goodput changes", arms)
+    for name, first, second in pairs:
+        if first in profiles and second in profiles:
+            one, other = profiles[first], profiles[second]
+            found = (_ratio(by_profile[one], cell_of(one, arm), by_profile[other], cell_of(other, arm)) for arm in arms)
+            _print_row(name, _WIDTH, found)
+    _print_head("thesis-medium: goodput over that of the bare link", arms)
     for name, values in by_profile.items():
         over = (_ratio(values, cell_of(name, arm), values, cell_of(name, "direct")) for arm in arms)
-        _print_row(_PLACES[name], 48, over)
+        _print_row(name_of(name), _WIDTH, over)
     told = {arm: PUBLISHED["thesis-medium", of, False] for arm, of in _PUBLISHED_ARMS.items()}
-    _print_row(_PUBLISHED_ROW, 48, (format(told[arm], ".2f") if arm in told else "-" for arm in arms))
+    _print_row(_PUBLISHED_ROW, _WIDTH, (format(told[arm], ".2f") if arm in told else "-" for arm in arms))
     print("\nthesis-medium: the three settings over as shipped, the bare link")
     for name, values in by_profile.items():
-        _print_row(_PLACES[name], 48, (_ratio(values, cell_of(name, "direct-tuned"), values, cell_of(name, "direct")),))
-    _print_row(_PUBLISHED_ROW, 48, (format(PUBLISHED_TUNED["thesis-medium", "direct"], ".2f"),))
-    _show_sent_again(trials)
+        gained = _ratio(values, cell_of(name, "direct-tuned"), values, cell_of(name, "direct"))
+        _print_row(name_of(name), _WIDTH, (gained,))
+    _print_row(_PUBLISHED_ROW, _WIDTH, (format(PUBLISHED_TUNED["thesis-medium", "direct"], ".2f"),))
+    _show_means(trials, "goodput in Mbit/s", "goodput", 1e6, PUBLISHED_GOODPUT)
+    _show_means(trials, "per cent of segments that were sent again", "retransmit_share", 1, PUBLISHED_SENT_AGAIN)
 
 
-def _show_sent_again(trials: Sequence[TrialRow]) -> None:
-    """Print how many of a hundred segments each sender's TCP sent again: what it took for lost."""
-    arms = ("direct", "direct-tuned", "wireguard", *VPNS)
-    print(
-        f"\nthesis-medium: per cent of segments that were sent again\n{'':<48}" + "".join(f"{arm:>24}" for arm in arms)
-    )
-    for profile, name in _PLACES.items():
+def _show_means(
+    trials: Sequence[TrialRow], title: str, metric: str, unit: float, published: Mapping[str, float]
+) -> None:
+    """Print the mean of a metric for each arm and link."""
+    arms = ("direct", "direct-tuned", "direct-static", "wireguard", *VPNS)
+    _print_head(f"thesis-medium: {title}", arms)
+    for profile in _profiles(trials):
         found: dict[str, dict[int, list[float]]] = {arm: {} for arm in arms}
         for trial in trials:
             if trial.profile == profile:
                 by_block = found[trial.arm.removesuffix("-again")]
-                by_block.setdefault(trial.block, []).append(value_of(trial, "retransmit_share"))
-        means = ([fmean(each) for each in by_block.values()] for by_block in found.values())
-        _print_row(
-            name,
-            48,
-            (
-                f"{fmean(each):.1f} ({spread.low:.1f} to {spread.high:.1f})" if (spread := interval(each)) else "-"
-                for each in means
-            ),
-        )
-    told = (format(PUBLISHED_SENT_AGAIN[arm], "g") if arm in PUBLISHED_SENT_AGAIN else "-" for arm in arms)
-    _print_row(_PUBLISHED_ROW, 48, told)
+                by_block.setdefault(trial.block, []).append(value_of(trial, metric) / unit)
+        means = [[fmean(each) for each in by_block.values()] for by_block in found.values()]
+        _print_row(name_of(profile), _WIDTH, (_mean(each) for each in means))
+    told = (format(published[arm], "g") if arm in published else "-" for arm in arms)
+    _print_row(_PUBLISHED_ROW, _WIDTH, told)
+
+
+def _profiles(trials: Sequence[TrialRow]) -> list[str]:
+    """The profiles of a run, in the order of `_LINKS`."""
+    order = list(_LINKS)
+    return sorted(
+        {trial.profile for trial in trials}, key=lambda name: (order.index(link_of(name)[0]), not link_of(name)[1])
+    )
+
+
+def _mean(values: Sequence[float]) -> str:
+    if not values:
+        return "-"
+    found = interval(values)
+    return f"{fmean(values):.1f}" + ("" if found is None else f" ({found.low:.1f} to {found.high:.1f})")
 
 
 def _show_factors(values: Values) -> None:
@@ -240,6 +276,13 @@ def _show_factors(values: Values) -> None:
 def _ratio(ones: Values, one: Cell, others: Values, other: Cell) -> str:
     above, below = ones.get(one, {}), others.get(other, {})
     return said({block: above[block] - below[block] for block in above.keys() & below.keys()})
+
+
+_WIDTH = 62
+
+
+def _print_head(title: str, arms: Iterable[str]) -> None:
+    print(f"\n{title}\n{'':<{_WIDTH}}" + "".join(f"{arm:>24}" for arm in arms))
 
 
 def _print_row(name: str, width: int, cells: Iterable[str]) -> None:

@@ -145,7 +145,7 @@ def test_other_names_of_a_part_are_those_of_its_study(file: ClaimsFile) -> None:
 def test_where_the_impairment_falls_is_judged_on_the_senders_card_as_the_source_had_it() -> None:
     claims = reading.of_study("impairment-place")
     assert claims is not None
-    assert claims.conditions["medium"].profile == "thesis-medium+netem-on-sender+gigabit"
+    assert claims.conditions["medium"].profile == "thesis-medium+thesis-round-trip+netem-on-sender+gigabit"
     judged = {
         claim.id
         for claim in within_reach(claims, load_study("impairment-place", Files.standard(), registry.catalogue()))

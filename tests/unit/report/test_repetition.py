@@ -101,7 +101,7 @@ def test_names_that_are_not_the_source_s_are_set_against_its_names():
     assert (named["Internal"], named["Headscale"]) == ("direct", "tailscale")
     assert "Tinc" not in named, "it has the same name here"
     there, here = (text.split("; ") for text in found["names of conditions"])
-    assert dict(zip(there, here, strict=True))["Low"] == "thesis-low+gso+gigabit"
+    assert dict(zip(there, here, strict=True))["Low"] == "thesis-low+thesis-round-trip+gso+gigabit"
     hops = dict(zip(*(text.split("; ") for text in rows(usual())["names of conditions"]), strict=True))
     assert hops["one hop, local"] == "gigabit chain-1"
 
