@@ -94,6 +94,15 @@ def test_no_packet_is_early_and_most_are_on_time(tmp_path: Path):
         assert np.nanquantile(delay, 0.1) < asked + 0.001
 
 
+def test_jitter_lets_packets_through_without_delay_and_never_without_the_propagation(tmp_path: Path):
+    jitter = Jitter(Duration(0.01), keep_order=False)
+    way = Direction(delay=Duration(0.002), jitter=jitter, propagation=Duration(0.004))
+    rows, *_ = met(profile(way, model="netem"), tmp_path, 1000)
+    for row in rows.values():
+        assert np.nanmin(row.delay) >= 0.004
+        assert np.nanquantile(row.delay, 0.1) < 0.005  # 40 % have no other delay
+
+
 def test_probes_meet_what_the_emulator_says_that_it_decided(tmp_path: Path):
     way = Direction(
         delay=Duration(0.005),

@@ -133,6 +133,11 @@ def test_a_trace_blackouts_and_a_schedule():
     }
 
 
+def test_the_propagation_is_of_the_direction_and_no_stage():
+    found = made(Direction(propagation=Duration(0.0002)))["directions"][1]
+    assert (found["propagation_us"], found["stages"]) == (200.0, {})
+
+
 class TestNetemsModel:
     def test_states_no_order_because_netem_keeps_none(self):
         way = Direction(delay=Duration(0.002), jitter=Jitter(Duration(0.002), keep_order=False), limit=500)

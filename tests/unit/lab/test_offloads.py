@@ -4,7 +4,7 @@ import pytest
 
 from tunnelmark.lab.addressing import specs_of
 from tunnelmark.lab.link_spec import LinkSpec, Shaper
-from tunnelmark.lab.server.veth import CHECKSUMS, ENCAPSULATED, offloads, sender_queues
+from tunnelmark.lab.server.veth import CHECKSUMS, ENCAPSULATED, offloads, queues, sender_queues
 from tunnelmark.plan.files import PACKAGED, Files
 from tunnelmark.plan.load import load_profile
 from tunnelmark.plan.model import Link, Topology
@@ -69,6 +69,20 @@ def test_with_cards_nodes_hand_over_super_packets_and_the_link_has_wire_packets(
     assert (link.card, link.super_packets, link.emulated) == (True, True, True)
     (link,) = specs_of(PAIR, load_profile("gigabit+no-offloads", FILES))
     assert (link.card, link.super_packets) == (False, False)
+
+
+@pytest.mark.parametrize(("place", "netems"), [("netem-on-sender", 1), ("netem-on-middle", 2)])
+def test_the_kernels_netem_leaves_the_propagation_to_a_second_one_in_front_of_the_shaper(place, netems, tmp_path):
+    (tmp_path / "profiles").mkdir()
+    middle = (FILES.folders[0] / "profiles" / "netem-on-sender.toml").read_text().replace('"sender"', '"middle"')
+    (tmp_path / "profiles" / "netem-on-middle.toml").write_text(middle)
+    files = Files((tmp_path, *FILES.folders))
+    (link,) = specs_of(PAIR, load_profile(f"thesis-medium+thesis-round-trip+{place}+gigabit", files))
+    assert "200us" not in link.netem["b"]
+    found = queues("b", "b.0", link)
+    assert [" netem " in line for line in found] == [True] * netems + [False]
+    assert found[-2].endswith(" netem limit 100000 delay 200us")
+    assert f"parent {netems}:1 handle {netems + 1}: tbf rate " in found[-1]
 
 
 @pytest.mark.parametrize(("kind", "lines"), [("netem-on-sender", 1), ("netem-on-sender-wire", 2)])

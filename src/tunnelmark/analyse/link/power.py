@@ -33,6 +33,7 @@ _TRACE = "not tested: the wait for an opportunity to send depends on when the tr
 
 PARTS: Mapping[str, tuple[str, ...]] = {
     "delay": ("delay_mean", "delay_p50", "delay_p05"),
+    "propagation": ("delay_mean", "delay_p50", "delay_p05"),
     "jitter": ("delay_sd", "delay_p99", "delay_lag1", "ipdv_1", "ipdv_20", "distribution"),
     "loss": ("loss", "burst", "misplaced"),
     "duplication": ("duplicated",),
@@ -79,7 +80,7 @@ def wrongs(way: Direction, model: LinkModel) -> Iterator[WrongLink]:
     if way.delay:
         yield WrongLink("delay", "no delay", replace(way, delay=None))
     if way.propagation:
-        yield WrongLink("delay", "no propagation", replace(way, propagation=None))
+        yield WrongLink("propagation", "no propagation", replace(way, propagation=None))
     if way.jitter is not None:
         yield WrongLink("jitter", "no jitter", replace(way, jitter=None))
         smaller = replace(way.jitter, size=type(way.jitter.size)(0.7 * way.jitter.size))

@@ -109,7 +109,7 @@ def _make_ports(
         _receive_on(ports[name], middle)
         if spec.card:
             _set_offloads(ports[name], {**OFFLOADS, "rx-gro": False})
-    _tc([line for name in ports for line in _queues(name, ports[name], spec)])
+    _tc([line for name in ports for line in queues(name, ports[name], spec)])
     for name in ports:
         route.link("set", index=_index(route, ports[name]), state="up")
     if not spec.emulated:
@@ -167,7 +167,7 @@ def _connect(route: IPRoute, host: LinkEnd, joint: _Joint) -> None:
                     route.neigh("add", dst=str(known), lladdr=mac, ifindex=index, state="permanent")
 
 
-def _queues(name: str, port: str, spec: LinkSpec) -> list[str]:
+def queues(name: str, port: str, spec: LinkSpec) -> list[str]:
     """Return the tc commands that put netem, behind it the propagation and behind that the shaper on the middle node's
     port to a node, as far as the link has them.
 
@@ -178,9 +178,11 @@ def _queues(name: str, port: str, spec: LinkSpec) -> list[str]:
     queues = [" ".join(["netem", *arguments]) for arguments in netems]
     if (shaper := spec.shapers.get(name)) is not None:
         queues.append(shaper.words)
-    places = ["root", *(f"parent {number}:1" for number in range(1, len(queues)))]
-    pairs = enumerate(zip(places, queues, strict=True), start=1)
-    return [f"qdisc add dev {port} {place} handle {number}: {queue}" for number, (place, queue) in pairs]
+    lines, place = [], "root"
+    for number, queue in enumerate(queues, start=1):
+        lines.append(f"qdisc add dev {port} {place} handle {number}: {queue}")
+        place = f"parent {number}:1"
+    return lines
 
 
 def sender_queues(interface: str, spec: LinkSpec, netem: Sequence[str]) -> list[str]:

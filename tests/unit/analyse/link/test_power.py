@@ -58,9 +58,14 @@ def test_what_was_not_judged_tests_nothing():
 
 
 def test_every_part_that_a_direction_states_has_a_link_that_is_wrong_in_it():
-    way = replace(WAY, blackouts=(Blackout(Duration(0.5), Duration(0.1)),), corruption=Chance(Share(0.1)))
+    way = replace(
+        WAY,
+        blackouts=(Blackout(Duration(0.5), Duration(0.1)),),
+        corruption=Chance(Share(0.1)),
+        propagation=Duration(0.001),
+    )
     assert {wrong.part for wrong in wrongs(way, "stated")} == {
-        "delay", "jitter", "loss", "duplication", "corruption", "order", "skips", "cuts"
+        "delay", "propagation", "jitter", "loss", "duplication", "corruption", "order", "skips", "cuts"
     }  # fmt: skip
     assert all(wrong.way != way for wrong in wrongs(way, "stated"))
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from tunnelmark.analyse.link.expected import floor_of
 from tunnelmark.analyse.link.simulation import simulate
 from tunnelmark.analyse.link.statistics import Floats
 from tunnelmark.plan.impairments import (
@@ -89,6 +92,17 @@ def test_reordering_skips_the_delay_and_leaves_a_gap():
     way = Direction(delay=Duration(0.01), reordering=Reordering(Share(1), gap=5))
     skipped = fates(way).delay[0] == 0
     assert skipped[:10].tolist() == [False, False, False, False, True] * 2
+
+
+@pytest.mark.parametrize("model", ["stated", "netem"])
+def test_nothing_shortens_the_propagation(model):
+    jitter = Jitter(Duration(0.02), keep_order=False)
+    near = Direction(delay=Duration(0.01), jitter=jitter, reordering=Reordering(Share(0.1)))
+    far = replace(near, propagation=Duration(0.001))
+    before, after = fates(near, model).delay, fates(far, model).delay
+    assert (before == 0).any()
+    assert np.allclose(after, before + 0.001)
+    assert floor_of(replace(far, jitter=None)) == pytest.approx(0.006)  # half of the delay, and the propagation
 
 
 def test_blackouts_and_schedules_cut():
