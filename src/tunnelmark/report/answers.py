@@ -13,7 +13,17 @@ from tunnelmark.analyse.anchor_multiples import Headline, headlines
 from tunnelmark.analyse.bottleneck import apart_from_direct, bound_of
 from tunnelmark.analyse.model import JUDGED, Analysis, Interval, MetricCell, Ranking, Scenario
 from tunnelmark.record.results import MetricInfo
-from tunnelmark.report import arm_pairs, formatting, in_front, least_cpu, overview, queries, titles, travels
+from tunnelmark.report import (
+    arm_pairs,
+    formatting,
+    in_front,
+    large_segments,
+    least_cpu,
+    overview,
+    queries,
+    titles,
+    travels,
+)
 from tunnelmark.report.in_front import NAMED, InFront
 
 _DELAY = "rtt"
@@ -156,7 +166,8 @@ def _answer(
     doubtful = [f"{cell.arm} is {formatting.reliability(cell)}" for cell in [*bare, *cells] if cell.unreliable]
     further = (
         *doubtful,
-        _delays(analysis, _by_estimate(cells)[:NAMED]),
+        large_segments.sentence(analysis, _by_estimate(cells)[:NAMED]),
+        _delays(analysis, ranking, _by_estimate(cells)[:NAMED]),
         least_cpu.sentence(analysis, ranking),
         _next(analysis, ranking, front),
         _behind(analysis, ranking, front),
@@ -167,9 +178,9 @@ def _answer(
     return MetricAnswer(title, first, f"{said}.{rest}", in_front.at_a_glance(front, ranking, best.arm, _effect(best)))
 
 
-def _delays(analysis: Analysis, cells: Sequence[MetricCell]) -> str:
+def _delays(analysis: Analysis, ranking: Ranking, cells: Sequence[MetricCell]) -> str:
     """Say how long a round trip takes under the load of those of these cells' arms for which it is at least `_DELAYED`
-    times direct's; "" if there are none.
+    times direct's, and of which ranked arm it is the shortest; "" if there are none.
     """
     direct = analysis.reference or "direct"
     found: list[str] = []
@@ -183,7 +194,19 @@ def _delays(analysis: Analysis, cells: Sequence[MetricCell]) -> str:
             more = formatting.effect(delay.metric, delay.against_direct)
             of = "" if found else f" {direct}'s"
             found.append(f"{took} through {cell.arm}, {more}{of}")
-    return f"under that load a round trip takes {'; '.join(found)}" if found else ""
+    if not found:
+        return ""
+    ranked = {place.arm for place in ranking.places}
+    others = {
+        delay.arm: delay.spread.median
+        for delay in analysis.cells_of(ranking.setting, _DELAY)
+        if delay.arm in ranked and delay.spread is not None
+    }
+    least = min(others, key=lambda arm: others[arm])
+    if least not in {cell.arm for cell in cells}:
+        unit = next(iter(analysis.cells_of(ranking.setting, _DELAY))).metric.unit
+        found.append(f"the least is {formatting.scale(unit, [others[least]]).value(others[least])}, through {least}")
+    return f"under that load a round trip takes {'; '.join(found)}"
 
 
 def _next(analysis: Analysis, ranking: Ranking, front: InFront) -> str:

@@ -160,11 +160,12 @@ def _among(analysis: Analysis, cells: list[MetricCell]) -> list[str]:
         arms, within = [arm for arm in near if arm in group], f"equal within {formatting.margin(cells[0].metric)}"
         pairs = list(combinations(arms, 2))
         alike = [two for two in pairs if frozenset(two) in equal]
-        verdict = within
-        if alike != pairs:
-            but = f", but {'; '.join(map(formatting.listed, alike))} are {within}" if alike else ""
-            verdict = f"undecided among each other{but}"
-        said.append(f"{formatting.listed(arms)} are {verdict}.")
+        if alike and alike != pairs:
+            rest = "the other pair is" if len(pairs) - len(alike) == 1 else "the other pairs are"
+            same = "; ".join(map(formatting.listed, alike))
+            said.append(f"Of {formatting.listed(arms)}, {same} are {within}; {rest} undecided.")
+        else:
+            said.append(f"{formatting.listed(arms)} are {within if alike else 'undecided among each other'}.")
     if len(apart) < len(groups):
         said.append("Not all of them differ; the rank ranges show which.")
     return said

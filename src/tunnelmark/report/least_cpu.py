@@ -10,7 +10,8 @@ from tunnelmark.report.in_front import NAMED
 
 
 def sentence(analysis: Analysis, ranking: Ranking) -> str:
-    """Name the ranked arms that take the least CPU for each gigabyte, and direct; "" unless the metric is a throughput.
+    """Name the ranked arms that take the least CPU for each gigabyte, the one that takes the most, and direct; "" unless
+    the metric is a throughput.
 
     The figures are sums of the medians over blocks of both ends, in seconds, and are not tested. "" also where fewer
     than two ranked arms have them.
@@ -23,8 +24,10 @@ def sentence(analysis: Analysis, ranking: Ranking) -> str:
     }
     if len(taken) < 2:
         return ""
-    least = sorted(taken, key=lambda arm: taken[arm])[:NAMED]
-    said = formatting.listed([f"{arm} {formatting.number(taken[arm])} s" for arm in least])
+    in_order = sorted(taken, key=lambda arm: taken[arm])
+    said = formatting.listed([f"{arm} {formatting.number(taken[arm])} s" for arm in in_order[:NAMED]])
+    if len(in_order) > NAMED:
+        said += f"; the most {in_order[-1]} {formatting.number(taken[in_order[-1]])} s"
     bare = _both_ends(analysis, analysis.reference, setting) if analysis.reference else None
     of = "" if bare is None else f"; {analysis.reference} {formatting.number(bare)} s"
     return f"least CPU per gigabyte, both ends together: {said}{of}"

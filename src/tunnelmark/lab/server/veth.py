@@ -175,12 +175,12 @@ def queues(name: str, port: str, spec: LinkSpec) -> list[str]:
     """
     netems = [spec.netem[name]] if spec.netem_here(name) else []
     netems += [spec.propagation[name]] if name in spec.propagation else []
-    queues = [" ".join(["netem", *arguments]) for arguments in netems]
+    disciplines = [" ".join(["netem", *arguments]) for arguments in netems]
     if (shaper := spec.shapers.get(name)) is not None:
-        queues.append(shaper.words)
+        disciplines.append(shaper.words)
     lines, place = [], "root"
-    for number, queue in enumerate(queues, start=1):
-        lines.append(f"qdisc add dev {port} {place} handle {number}: {queue}")
+    for number, discipline in enumerate(disciplines, start=1):
+        lines.append(f"qdisc add dev {port} {place} handle {number}: {discipline}")
         place = f"parent {number}:1"
     return lines
 
