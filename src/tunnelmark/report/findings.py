@@ -162,8 +162,8 @@ def _among(analysis: Analysis, cells: list[MetricCell]) -> list[str]:
         alike = [two for two in pairs if frozenset(two) in equal]
         if alike and alike != pairs:
             rest = "the other pair is" if len(pairs) - len(alike) == 1 else "the other pairs are"
-            same = "; ".join(map(formatting.listed, alike))
-            said.append(f"Of {formatting.listed(arms)}, {same} are {within}; {rest} undecided.")
+            level = "; ".join(map(formatting.listed, alike))
+            said.append(f"Of {formatting.listed(arms)}, {level} are {within}; {rest} undecided.")
         else:
             said.append(f"{formatting.listed(arms)} are {within if alike else 'undecided among each other'}.")
     if len(apart) < len(groups):

@@ -13,7 +13,7 @@ _LARGE = 1.5
 
 def sentence(analysis: Analysis, cells: Sequence[MetricCell]) -> str:
     """Name the arms of these cells whose TCP segments hold at least `_LARGE` times what direct's hold, in bytes; "" if none do."""
-    found = []
+    found: list[str] = []
     for cell in cells:
         bytes_of = {
             each.arm: each.spread.median
