@@ -290,6 +290,12 @@ def _lost(limits: Mapping[str, float], sender: str, receiver: str) -> Bottleneck
         place: limits.get(f"drop_{key}_{sender if at_sender else receiver}", 0.0)
         for place, (key, at_sender) in _PLACES.items()
     }
+    # What a queue of the sender's own interface refuses is counted once more, by the socket or the tunnel that handed it
+    # over (udp_send_skb() and iptunnel_xmit() of the kernel).
+    refused = limits.get(f"drop_refused_{sender}", 0.0)
+    for again in ("a send buffer of the sender", "the sender's tunnel interface"):
+        twice = min(named[again], refused)
+        named[again], refused = named[again] - twice, refused - twice
     place, count = max(named.items(), key=lambda found: found[1])
     if count >= max(LOST * out, FEW):
         shares = {name: lost / sum(named.values()) for name, lost in named.items() if lost}

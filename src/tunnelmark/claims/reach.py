@@ -10,21 +10,31 @@ from tunnelmark.record.results import PlanInfo
 
 
 def within_reach(claims: ClaimsFile, study: Study | PlanInfo) -> tuple[Claim, ...]:
-    """Return the testable claims whose arms, conditions and workloads the study has.
+    """Return the testable claims whose arms, conditions and workloads the study has, and no difference decides.
 
     Claims on features need none of these, so they are always among them.
     """
     decided = tuple(each for each in that_apply(claims, study) if each.decides)
 
-    def has(claim: Claim) -> bool:
-        cells = [cell for statement in claim.statements for cell in statement.cells]
-        return all(
-            _cell(claims, study, cell) and not any(concerns(each, claims, cell) for each in decided) for cell in cells
-        )
+    def free(claim: Claim) -> bool:
+        return not any(concerns(each, claims, cell) for cell in _cells(claim) for each in decided)
 
+    return tuple(claim for claim in measured(claims, study) if free(claim))
+
+
+def measured(claims: ClaimsFile, study: Study | PlanInfo) -> tuple[Claim, ...]:
+    """Return the testable claims whose arms, conditions and workloads the study has, whatever else differs."""
     return tuple(
-        claim for claim in claims.claims if not claim.untestable and (study.full or not claim.usual) and has(claim)
+        claim
+        for claim in claims.claims
+        if not claim.untestable
+        and (study.full or not claim.usual)
+        and all(_cell(claims, study, cell) for cell in _cells(claim))
     )
+
+
+def _cells(claim: Claim) -> list[Cell]:
+    return [cell for statement in claim.statements for cell in statement.cells]
 
 
 def _cell(claims: ClaimsFile, study: Study | PlanInfo, cell: Cell) -> bool:

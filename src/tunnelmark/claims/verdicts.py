@@ -12,7 +12,7 @@ from tunnelmark.claims.judging import judge
 from tunnelmark.claims.measured import RunValues
 from tunnelmark.claims.model import ClaimsFile, Judged
 from tunnelmark.claims.originals import SourceDifference
-from tunnelmark.claims.reach import within_reach
+from tunnelmark.claims.reach import measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +39,15 @@ def of_run(analysis: Analysis, claims: ClaimsFile | None = None) -> Verdicts | N
 def on_claims(analysis: Analysis, claims: ClaimsFile) -> Verdicts:
     """Return the verdicts on these claims.
 
-    If the study repeats only a part of the source (`ClaimsFile.also`), claims that it cannot test are left out, and so
-    are claims on features.
+    If the study repeats only a part of the source (`ClaimsFile.also`), claims on what it does not measure are left out,
+    and so are claims on features.
     """
     plan = analysis.results.plan
     claims = claims.as_in(plan.study)
     values, level = RunValues(claims, analysis), level_of(plan.enough)
     asked = claims.claims
     if plan.study in claims.also:
-        asked = tuple(claim for claim in within_reach(claims, plan) if claim.statements)
+        asked = tuple(claim for claim in measured(claims, plan) if claim.statements)
     asked = tuple(each if plan.full else replace(each, untestable=each.untestable or each.usual) for each in asked)
     judged = (judge(claim, values, level) for claim in asked)
     found = tuple(_as_decided(each, claims, values) for each in judged)

@@ -47,6 +47,16 @@ def said(**limits: float) -> str:
     return bound.text
 
 
+@pytest.mark.parametrize("again", ["sndbuf", "tun"])
+def test_what_the_senders_own_queue_refuses_is_lost_once(again: str):
+    """As netem on a sending host refuses it: the socket of a program, or the kernel's WireGuard, counts it, too."""
+    twice = {"drop_link_source": 1000.0, f"drop_{again}_source": 1000.0}
+    assert not said(**twice).endswith("the link's queue")
+    assert said(**twice, drop_refused_source=1000.0).endswith("the link's queue")
+    more = {"drop_sndbuf_source": 1000.0, "drop_tun_source": 3000.0, "drop_link_source": 1000.0}
+    assert said(**more, drop_refused_source=1000.0).endswith("the sender's tunnel interface")
+
+
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [

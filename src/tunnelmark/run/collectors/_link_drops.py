@@ -41,6 +41,9 @@ class LinkDrops:
                     _add(found, end, counts["dropped"], counts["lost"])
                 for end in self._sent_by(ports, node):
                     _add(found, end, counts["sent_dropped"], counts["sent_lost"])
+                    if node in self._ends and counts["sent_dropped"]:
+                        refused = f"drop_refused_{end}"
+                        found[refused] = found.get(refused, 0.0) + counts["sent_dropped"]
         for report in await self._links.link_reports():
             for way in report["directions"]:
                 sender, _, receiver = way["name"].partition(" to ")

@@ -22,6 +22,8 @@ that they are about:
     drop_rcvbuf_app_   the same of the workload's sockets
     drop_sndbuf_  datagrams that found a send buffer full
     drop_link_    packets sent from here that the queue of a link dropped; drop_lossy_: that a link's profile lost
+    drop_refused_ those of `drop_link_` that a queue on the node's own interface refused (netem on the sender): the socket
+                  or tunnel that handed them over counts them again, in `drop_sndbuf_` or `drop_tun_`
     tcp_busy_     share of the time with traffic in which the streams from here had data to send (see `_streams.busy`)
     tcp_window_, tcp_buffer_   shares of that busy time in which the receiver's window, or the sender's buffer, limited
                   the streams
