@@ -12,7 +12,7 @@ from tunnelmark.model.metrics import Metric
 from tunnelmark.plan.lengths import too_short
 from tunnelmark.plan.model import Plan, Topology
 from tunnelmark.plan.routes import crossed
-from tunnelmark.plan.struck import drawn, shares, wandering
+from tunnelmark.plan.struck import drawn, overtakes_undelayed, shares, wandering
 from tunnelmark.record import results
 from tunnelmark.record.journal import Journal
 from tunnelmark.record.results import PlanInfo, SampleRow, TrialRow, path_key
@@ -159,6 +159,7 @@ def describe(
                 back=None
                 if p.back.rate is None or p.back.rate == p.rate
                 else (int(p.back.rate), int(p.back.carried or p.back.rate)),
+                undelayed=overtakes_undelayed(p.forward) or overtakes_undelayed(p.back),
             )
             for p in study.profiles
         ),

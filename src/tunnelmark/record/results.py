@@ -140,6 +140,8 @@ class ProfileInfo:
     `carried`: the bit/s of full Ethernet frames that `rate` carries: less than `rate` if each frame has an overhead on
     the wire. None without a rate, and in old results, which count the whole rate as carried.
     `back`: `rate` and `carried` of the back direction; None if the back direction has no rate, or the forward rate.
+    `undelayed`: jitter puts packets out of order and lets some pass without any delay (`plan.struck.overtakes_undelayed`);
+    False in old results.
     """
 
     name: str
@@ -153,6 +155,7 @@ class ProfileInfo:
     wanders: tuple[tuple[float, float] | None, tuple[float, float] | None] = (None, None)
     drawn: tuple[float | None, float | None] = (None, None)
     back: tuple[int, int] | None = None
+    undelayed: bool = False
 
     def rate_of(self, *, back: bool = False) -> int | None:
         """Return the rate of one direction in bit/s; None if the profile has no rate.

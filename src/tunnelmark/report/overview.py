@@ -61,7 +61,7 @@ def not_shown(analysis: Analysis) -> tuple[str, ...]:
     said.append(
         f"Other links than {which}, other traffic than {traffic}, and what comes after more than {clock(longest)}."
     )
-    said += [*_without_loss(analysis), *_other_streams(analysis)]
+    said += [*_without_loss(analysis), *_near_hosts(analysis), *_other_streams(analysis)]
     pings = [use.name for use in plan.workloads if use.workload == "ping"]
     if pings:
         said.append(f"What other traffic does to {formatting.listed(pings)}: meanwhile the path carried nothing else.")
@@ -99,6 +99,18 @@ def _without_loss(analysis: Analysis) -> list[str]:
         "A link that loses or delays packets: none here was made to, and VPNs may come in another order on one that is"
     )
     return [f"{said} (`tunnelmark run {plan.study} --profile {remedy.LOSSY}`)."]
+
+
+def _near_hosts(analysis: Analysis) -> list[str]:
+    """Return a sentence on profiles by which packets overtake others without any delay between hosts of one machine; or []."""
+    plan = analysis.results.plan
+    near = [profile.name for profile in plan.profiles if profile.undelayed]
+    if not near or analysis.results.environment.get("hosts"):
+        return []
+    verb = "lets" if len(near) == 1 else "let"
+    said = f"Two machines: {formatting.listed(near)} {verb} some packets overtake others without any delay, and TCP allows for"
+    said += " that in proportion to the hosts' own round trip, which is much shorter on one machine."
+    return [f"{said} A `propagation` in the profile adds what is missing."]
 
 
 def _other_streams(analysis: Analysis) -> list[str]:

@@ -22,6 +22,7 @@ from tunnelmark.plan.impairments import (
 )
 from tunnelmark.plan.load import load_profile, parse_study
 from tunnelmark.plan.model import CARD, Profile
+from tunnelmark.plan.struck import overtakes_undelayed
 from tunnelmark.units import Duration, Share
 from unit.plan.studies import ARMS, CATALOGUE, FILES, STUDY, WORKLOADS, write
 
@@ -188,6 +189,18 @@ class TestJoinedProfiles:
             load_profile("vdsl+gigabit", FILES)
         assert caught.value.key == "profile.rate"
         assert "'vdsl' states another rate" in caught.value.message
+
+    @pytest.mark.parametrize(
+        ("name", "near"),
+        [
+            ("thesis-medium+netem-on-sender", True),
+            ("thesis-medium+thesis-round-trip+gso", False),
+            ("thesis-medium-in-time", False),
+            ("edge-delay-50", False),
+        ],
+    )
+    def test_say_where_packets_overtake_others_without_any_delay(self, name: str, near: bool):
+        assert overtakes_undelayed(load_profile(name, FILES).forward) == near
 
     def test_may_state_the_same(self):
         found = load_profile("thesis-low+netem-on-sender", FILES)

@@ -50,6 +50,15 @@ def test_it_says_that_a_ping_met_no_other_traffic():
     assert "to ping" not in " ".join(overview.not_shown(analysed(STUDY, {})))
 
 
+def test_it_says_that_tcp_takes_disorder_otherwise_between_hosts_of_one_machine():
+    near = replace(CLEAR.profiles[0], name="netem", impaired=True, undelayed=True)
+    told = "Two machines: netem lets some packets overtake others without any delay"
+    assert told in " ".join(overview.not_shown(judge(replace(CLEAR, profiles=(near,)).results())))
+    assert "Two machines" not in " ".join(overview.not_shown(judge(CLEAR.results())))
+    hosts = replace(CLEAR, profiles=(near,), environment={"hosts": {"a": {}, "b": {}}})
+    assert "Two machines" not in " ".join(overview.not_shown(judge(hosts.results())))
+
+
 def test_it_says_that_no_link_lost_packets_where_none_was_made_to():
     told = "A link that loses or delays packets: none here was made to"
     assert told in " ".join(overview.not_shown(judge(CLEAR.results())))
