@@ -22,6 +22,6 @@ def sentence(analysis: Analysis, cells: Sequence[MetricCell]) -> str:
         }
         own, bare = bytes_of.get(cell.arm), bytes_of.get(analysis.reference or "")
         if own is not None and bare is not None and own >= _LARGE * bare:
-            of = "" if found else f", and {bare:,.0f} through {analysis.reference}"
+            of = "" if found else f" and {bare:,.0f} through {analysis.reference}"
             found.append(f"{own:,.0f} bytes through {cell.arm}{of}")
-    return f"a TCP segment holds {'; '.join(found)}, so that the same bytes take fewer packets" if found else ""
+    return f"TCP segments hold {'; '.join(found)}: fewer packets" if found else ""
