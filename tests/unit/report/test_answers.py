@@ -70,7 +70,9 @@ def test_segments_larger_than_the_links_packets_go_with_the_rate_of_an_arm_in_fr
     """As it was read: why the best one was ahead stood in three tables."""
     segment = MetricInfo("mss", "B", "payload of a full segment", "higher", "ratio", False)
     text = said(watched((segment, {"direct": 1448.0, "nebula": 26488.0, "tinc": 26488.0})), "TCP goodput")
-    assert re.search(r"TCP segments hold 2\d,\d{3} bytes through nebula and 1,\d{3} through direct: fewer packets\.", text)
+    assert re.search(
+        r"TCP segments hold 2\d,\d{3} bytes through nebula and 1,\d{3} through direct: fewer packets\.", text
+    )
     assert "TCP segment" not in said(watched((segment, {"direct": 1448.0, "nebula": 1388.0})), "TCP goodput")
 
 
