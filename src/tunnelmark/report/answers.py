@@ -292,9 +292,17 @@ def _effects(
 
 
 def _by_estimate(cells: Sequence[MetricCell]) -> list[MetricCell]:
-    """Return the cells that have an estimate, the most favourable first."""
-    known = [(order, cell) for cell in cells if (order := _order(cell)) is not None]
-    return [cell for _, cell in sorted(known, key=lambda one: -one[0] if one[1].metric.better == "higher" else one[0])]
+    """Return the cells that have an estimate, the most favourable first, by the estimates that are printed."""
+    known = [(_printed(cell), order, cell) for cell in cells if (order := _order(cell)) is not None]
+    sign = -1 if cells and cells[0].metric.better == "higher" else 1
+    return [cell for *_, cell in sorted(known, key=lambda one: (sign * one[0], sign * one[1]))]
+
+
+def _printed(cell: MetricCell) -> float:
+    """Return the estimate that is printed: a median where the blocks scatter, or else the mean, by which arms are ranked."""
+    assert cell.against_direct is not None
+    estimate = cell.against_direct.estimate
+    return cell.against_direct.order or 0.0 if estimate is None or not isfinite(estimate) else estimate
 
 
 def _first_and_last(cells: Sequence[MetricCell], too: Sequence[str] = ()) -> str:

@@ -46,12 +46,11 @@ def _sentence(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> str:
         ]
     )
     ends = [scale.value(end(one.value for one in values)) for end in (min, max)]
-    whose = "that block" if len(far) == 1 else "these blocks"
+    blocks = ("block " if len(far) == 1 else "blocks ") + formatting.listed([str(one.block) for one in far])
     return (
         f"{formatting.capital(titles.heading(analysis, setting, metric))}: {analysis.reference} itself had {reached}, and "
-        f"{scale.value(direct.spread.median)} in the median block ({' to '.join(ends)}). {formatting.capital(whose)} alone "
-        f"{'makes' if len(far) == 1 else 'make'} the intervals against {analysis.reference} wide; comparisons of arms with each other do not "
-        "depend on it."
+        f"{scale.value(direct.spread.median)} in the median block ({' to '.join(ends)}). In {blocks} most ratios to {analysis.reference} "
+        "lie far off, and that makes the intervals against it wide; comparisons of arms with each other do not depend on it."
     )
 
 

@@ -98,7 +98,8 @@ def _without_loss(analysis: Analysis) -> list[str]:
     said = (
         "A link that loses or delays packets: none here was made to, and VPNs may come in another order on one that is"
     )
-    return [f"{said} (`tunnelmark run {plan.study} --profile {remedy.LOSSY}`)."]
+    vpns = " ".join(dict.fromkeys(arm.vpn for arm in plan.arms if arm.vpn not in (DIRECT, ANCHOR)))
+    return [f"{said} (`tunnelmark compare {vpns} --profile {remedy.LOSSY}`)." if vpns else f"{said}."]
 
 
 def _near_hosts(analysis: Analysis) -> list[str]:
@@ -259,4 +260,4 @@ def _how_large(analysis: Analysis, left_open: Collection[Scenario]) -> str:
     if not found:
         return ""
     metric = found[0][0]
-    return f" (of rates against direct half would show only beyond {formatting.size(metric, median(size for _, size in found))})"
+    return f" (in half of the comparisons of a rate with direct, only one beyond {formatting.size(metric, median(size for _, size in found))} would show)"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from tunnelmark import registry
 from tunnelmark.analyse import judge
+from tunnelmark.cli import main
 from tunnelmark.report import html, overview
 from unit.builders import PING, TCP, UDP, Study
 from unit.conditions import STUDY, analysed
@@ -61,7 +63,11 @@ def test_it_says_that_tcp_takes_disorder_otherwise_between_hosts_of_one_machine(
 
 def test_it_says_that_no_link_lost_packets_where_none_was_made_to():
     told = "A link that loses or delays packets: none here was made to"
-    assert told in " ".join(overview.not_shown(judge(CLEAR.results())))
+    said = " ".join(overview.not_shown(judge(CLEAR.results())))
+    assert told in said
+    (command,) = re.findall("`tunnelmark (compare [^`]*)`", said)
+    # As it was read: a command that a report names has to be one that there is.
+    assert main([*command.split(), "--dry-run"]) == 0
     for unlike in (
         replace(CLEAR, profiles=(*CLEAR.profiles, replace(CLEAR.profiles[0], name="lossy", impaired=True))),
         replace(CLEAR, environment={"hosts": {"a": {}, "b": {}}}),
