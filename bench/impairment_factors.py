@@ -189,13 +189,13 @@ def _show_place(trials: Sequence[TrialRow]) -> None:
     ]
     pairs += [(f"servers, over near: {name}", (link, True), (link, False)) for link, name in _LINKS.items()]
     print("\nRound trip without the impairment: of the source's servers, or of hosts near each other, on one machine")
-    _print_head("thesis-medium: by which factor goodput changes", arms)
+    _print_head("thesis-medium: by which factor goodput changes", _WIDTH, arms)
     for name, first, second in pairs:
         if first in profiles and second in profiles:
             one, other = profiles[first], profiles[second]
             found = (_ratio(by_profile[one], cell_of(one, arm), by_profile[other], cell_of(other, arm)) for arm in arms)
             _print_row(name, _WIDTH, found)
-    _print_head("thesis-medium: goodput over that of the bare link", arms)
+    _print_head("thesis-medium: goodput over that of the bare link", _WIDTH, arms)
     for name, values in by_profile.items():
         over = (_ratio(values, cell_of(name, arm), values, cell_of(name, "direct")) for arm in arms)
         _print_row(name_of(name), _WIDTH, over)
@@ -215,7 +215,7 @@ def _show_means(
 ) -> None:
     """Print the mean of a metric for each arm and link."""
     arms = ("direct", "direct-tuned", "direct-static", "wireguard", *VPNS)
-    _print_head(f"thesis-medium: {title}", arms)
+    _print_head(f"thesis-medium: {title}", _WIDTH, arms)
     for profile in _profiles(trials):
         found: dict[str, dict[int, list[float]]] = {arm: {} for arm in arms}
         for trial in trials:
@@ -246,7 +246,7 @@ def _mean(values: Sequence[float]) -> str:
 def _show_factors(values: Values) -> None:
     arms = ("direct", *VPNS)
     for impairment in IMPAIRMENTS:
-        print(f"\n{impairment}: by which factor goodput changes\n{'':<40}" + "".join(f"{arm:>24}" for arm in arms))
+        _print_head(f"{impairment}: by which factor goodput changes", 40, arms)
         for factors in (*((one,) for one in FACTORS), *combinations(FACTORS, 2)):
             name = " x ".join(factors) if len(factors) > 1 else f"{factors[0]}: {LEVELS[factors[0]][1]}"
             _print_row(name, 40, (said(effect(values, impairment, arm, *factors)) for arm in arms))
@@ -279,10 +279,12 @@ def _ratio(ones: Values, one: Cell, others: Values, other: Cell) -> str:
 
 
 _WIDTH = 62
+"""Of the first column, where rows are named after links."""
 
 
-def _print_head(title: str, arms: Iterable[str]) -> None:
-    print(f"\n{title}\n{'':<{_WIDTH}}" + "".join(f"{arm:>24}" for arm in arms))
+def _print_head(title: str, width: int, arms: Iterable[str]) -> None:
+    print(f"\n{title}")
+    _print_row("", width, arms)
 
 
 def _print_row(name: str, width: int, cells: Iterable[str]) -> None:

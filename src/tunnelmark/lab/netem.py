@@ -9,7 +9,8 @@ from tunnelmark.plan.impairments import Bursts, Chance, Direction, FourState, Gi
 def arguments(direction: Direction) -> list[str]:
     """Return the arguments of `tc qdisc add ... netem` for one direction of a profile that netem carries.
 
-    They leave out a propagation, which is another netem's (`propagation`), and a rate that has a queue in bytes: a shaper behind netem applies such a rate (`backends.shaper_of`).
+    They leave out a propagation, which is another netem's (`propagation`), and a rate that has a queue in bytes: a
+    shaper behind netem applies such a rate (`backends.shaper_of`).
     """
     words: list[str] = []
     if direction.limit is not None:

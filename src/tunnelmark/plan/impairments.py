@@ -122,6 +122,11 @@ class Jitter:
     keep_order: bool = True
     correlation_time: Duration | None = None
 
+    @property
+    def reach(self) -> float:
+        """The seconds that a delay is hardly ever further from its mean: half the width, or four standard deviations."""
+        return float(self.size) if self.distribution == "uniform" else 4.0 * float(self.size)
+
 
 @dataclass(frozen=True, slots=True)
 class Reordering:

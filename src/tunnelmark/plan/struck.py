@@ -15,7 +15,6 @@ SELDOM = 1e-4
 """A share of packets that skip the delay is left out if it is below this: ten in a hundred thousand packets."""
 
 _POINTS, _TURNS = 20_000, 60  # distribution of netem's correlated numbers: grid points, iterations until it settles
-_TAIL = 4  # standard deviations: a delay is hardly ever further from its mean
 
 
 def shares(way: Direction, model: LinkModel, unit: str) -> Mapping[str, float]:
@@ -87,8 +86,7 @@ def overtakes_undelayed(way: Direction) -> bool:
     jitter = way.jitter
     if jitter is None or jitter.keep_order or jitter.correlation_time is not None or way.propagation is not None:
         return False
-    reach = jitter.size if jitter.distribution == "uniform" else _TAIL * jitter.size
-    return reach >= float(way.delay or 0.0)
+    return jitter.reach >= float(way.delay or 0.0)
 
 
 def wandering(way: Direction) -> tuple[float, float] | None:
@@ -100,11 +98,10 @@ def wandering(way: Direction) -> tuple[float, float] | None:
     jitter, delay = way.jitter, float(way.delay or 0.0)
     if jitter is None or jitter.correlation_time is None or way.reordering is not None or way.schedule is not None:
         return None
-    if jitter.distribution == "normal" and _TAIL * jitter.size <= delay:
-        return way.transit, float(jitter.size)
-    if jitter.distribution == "uniform" and jitter.size <= delay:
-        return way.transit, float(jitter.size) / math.sqrt(3)
-    return None
+    if jitter.reach > delay:
+        return None
+    deviation = {"normal": 1.0, "uniform": 1 / math.sqrt(3)}.get(jitter.distribution)
+    return None if deviation is None else (way.transit, deviation * float(jitter.size))
 
 
 @cache

@@ -164,10 +164,11 @@ def _answer(
     said += _effects(analysis, cells, multiples, front) + _bound(analysis, cells)
     bare = [analysis.cell(analysis.reference, setting, metric.name)] if analysis.reference else []
     doubtful = [f"{cell.arm} is {formatting.reliability(cell)}" for cell in [*bare, *cells] if cell.unreliable]
+    leading = _by_estimate(cells)[:NAMED]
     further = (
         *doubtful,
-        large_segments.sentence(analysis, _by_estimate(cells)[:NAMED]),
-        _delays(analysis, ranking, _by_estimate(cells)[:NAMED]),
+        large_segments.sentence(analysis, leading),
+        _delays(analysis, ranking, leading),
         least_cpu.sentence(analysis, ranking),
         _next(analysis, ranking, front),
         _behind(analysis, ranking, front),
@@ -190,22 +191,20 @@ def _delays(analysis: Analysis, ranking: Ranking, cells: Sequence[MetricCell]) -
             if delay.arm != cell.arm or delay.verdict != "worse" or times is None or times < _DELAYED:
                 continue
             assert delay.spread is not None and delay.against_direct is not None
-            took = formatting.scale(delay.metric.unit, [delay.spread.median]).value(delay.spread.median)
             more = formatting.effect(delay.metric, delay.against_direct)
             of = "" if found else f" {direct}'s"
-            found.append(f"{took} through {cell.arm}, {more}{of}")
+            found.append(f"{_value(delay)} through {cell.arm}, {more}{of}")
     if not found:
         return ""
     ranked = {place.arm for place in ranking.places}
-    others = {
-        delay.arm: delay.spread.median
+    medians = [
+        (delay.spread.median, delay)
         for delay in analysis.cells_of(ranking.setting, _DELAY)
         if delay.arm in ranked and delay.spread is not None
-    }
-    least = min(others, key=lambda arm: others[arm])
-    if least not in {cell.arm for cell in cells}:
-        unit = next(iter(analysis.cells_of(ranking.setting, _DELAY))).metric.unit
-        found.append(f"the least is {formatting.scale(unit, [others[least]]).value(others[least])}, through {least}")
+    ]
+    _, least = min(medians, key=lambda one: one[0])
+    if least.arm not in {cell.arm for cell in cells}:
+        found.append(f"the least is {_value(least)}, through {least.arm}")
     return f"under that load a round trip takes {'; '.join(found)}"
 
 

@@ -206,7 +206,7 @@ def floor_of(direction: Direction) -> float:
     It is 0 if no packet skips the delay, or if jitter alone makes delays so short.
     """
     delay, jitter = float(direction.delay or 0.0), direction.jitter
-    reach = 0.0 if jitter is None else jitter.size * (1.0 if jitter.distribution == "uniform" else 4.0)
+    reach = 0.0 if jitter is None else jitter.reach
     if direction.reordering is None or reach >= delay / 2:
         return 0.0
     return delay / 2 + float(direction.propagation or 0.0)

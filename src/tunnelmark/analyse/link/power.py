@@ -31,9 +31,11 @@ FOUND = 0.95
 _LOOKS = 40  # simulated looks at each wrong link: of 40 with a power of 0.95 two are missed
 _TRACE = "not tested: the wait for an opportunity to send depends on when the trace began"
 
+_DELAY = ("delay_mean", "delay_p50", "delay_p05")
+
 PARTS: Mapping[str, tuple[str, ...]] = {
-    "delay": ("delay_mean", "delay_p50", "delay_p05"),
-    "propagation": ("delay_mean", "delay_p50", "delay_p05"),
+    "delay": _DELAY,
+    "propagation": _DELAY,
     "jitter": ("delay_sd", "delay_p99", "delay_lag1", "ipdv_1", "ipdv_20", "distribution"),
     "loss": ("loss", "burst", "misplaced"),
     "duplication": ("duplicated",),

@@ -38,19 +38,18 @@ class LinkDrops:
         for ports in await self._links.link_counters():
             for node, counts in ports.items():
                 for end in self._senders(ports, node):
-                    _add(found, end, counts["dropped"], counts["lost"])
+                    _add(found, end, link=counts["dropped"], lossy=counts["lost"])
                 for end in self._sent_by(ports, node):
-                    _add(found, end, counts["sent_dropped"], counts["sent_lost"])
+                    _add(found, end, link=counts["sent_dropped"], lossy=counts["sent_lost"])
                     if node in self._ends and counts["sent_dropped"]:
-                        refused = f"drop_refused_{end}"
-                        found[refused] = found.get(refused, 0.0) + counts["sent_dropped"]
+                        _add(found, end, refused=counts["sent_dropped"])
         for report in await self._links.link_reports():
             for way in report["directions"]:
                 sender, _, receiver = way["name"].partition(" to ")
                 dropped = way["dropped"]
                 for end in self._from(sender, receiver):
                     queued = dropped.get("queue", 0) + dropped.get("codel", 0)
-                    _add(found, end, queued, dropped.get("loss", 0) + dropped.get("blackout", 0))
+                    _add(found, end, link=queued, lossy=dropped.get("loss", 0) + dropped.get("blackout", 0))
         return found
 
     def _senders(self, ports: Mapping[str, object], receiver: str) -> Sequence[str]:
@@ -71,6 +70,7 @@ class LinkDrops:
         return (own,) if own is not None else self._further_ways.get((sender, receiver), ())
 
 
-def _add(found: dict[str, float], end: str, queued: float, lost: float) -> None:
-    for name, packets in ((f"drop_link_{end}", queued), (f"drop_lossy_{end}", lost)):
-        found[name] = found.get(name, 0.0) + packets
+def _add(found: dict[str, float], end: str, **packets: float) -> None:
+    for place, count in packets.items():
+        name = f"drop_{place}_{end}"
+        found[name] = found.get(name, 0.0) + count
