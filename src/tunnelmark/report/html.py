@@ -25,6 +25,7 @@ from tunnelmark.record.link_check import LinkCheck
 from tunnelmark.record.results import TrialRow
 from tunnelmark.report import (
     across_html,
+    all_answers,
     answers,
     arm_pairs,
     claim_tables,
@@ -147,6 +148,7 @@ def render(analysis: Analysis) -> str:
         pair_tables=arm_pairs.tables(analysis),
         grade_of=grade_of,
         answers=answered,
+        together=all_answers.together(analysis),
         glance_head=glance_head,
         glance_rows=glance_rows,
         glance=answers.GLANCE,

@@ -18,6 +18,7 @@ from tunnelmark.claims.verdicts import of_run
 from tunnelmark.record.results import MetricInfo
 from tunnelmark.report import (
     across_terminal,
+    all_answers,
     answers,
     claim_tables,
     formatting,
@@ -117,20 +118,25 @@ def _answers(analysis: Analysis, first: Collection[str], below: Collection[str])
     parts: list[RenderableType] = []
     parts += [Text(text, style="yellow") for text in first]
     found = answers.answers(analysis)
+    if (together := all_answers.together(analysis)) is not None:
+        parts.append(_answer(together))
     head, rows = answers.at_a_glance(found)
     if rows:
         parts += [on_request.table(head, rows, whole=0), Text(answers.GLANCE, style="dim")]
     for condition in found:
         parts += [Text(condition.title, style="italic")] if condition.title else []
         parts += [Text(condition.warning, style="yellow")] if condition.warning else []
-        for one in condition.answers:
-            parts.append(Padding(Text.assemble(f"{one.title}: ", (one.first, "bold green"), one.text), (0, 0, 0, 2)))
+        parts += [Padding(_answer(one), (0, 0, 0, 2)) for one in condition.answers]
     failed, more = sum(gate.passed is False for gate in gates(analysis)), len(below)
     said = [f"{failed} {'gate' if failed == 1 else 'gates'} not passed"] if failed else []
     said += [f"{more} {'caution' if more == 1 else 'cautions'}"] if more else []
     if said:
         parts.append(Text(f"! Below the tables: {formatting.listed(said)}.", style="yellow"))
     return parts
+
+
+def _answer(one: answers.MetricAnswer) -> Text:
+    return Text.assemble(f"{one.title}: ", (one.first, "bold green"), one.text)
 
 
 def _cautions(analysis: Analysis) -> tuple[list[str], list[str]]:
