@@ -75,9 +75,11 @@ _LINKS = {
     f"thesis-medium+{_SENDER}+gigabit": "netem on the sender, super-packets",
     "thesis-medium+gso+gigabit": "on the path, super-packets, netem's order",
     "thesis-medium+gigabit": "on the path, wire packets, netem's order",
-    "thesis-medium-in-time+gso+gigabit": "on the path, super-packets, order kept",
+    "thesis-medium-order-kept+gso+gigabit": "on the path, super-packets, order kept",
+    "thesis-medium-in-time+gso+gigabit": "on the path, super-packets, order kept in time",
 }
-"""The links of the study `impairment-place`, with the servers' round trip or without."""
+"""The links of the study `impairment-place`, with the servers' round trip or without; the last one is that of its runs until
+28 November 2026, whose jitter was another one, too."""
 
 _PUBLISHED_ROW = "published: netem on the senders"
 _PUBLISHED_ARMS = {"wireguard": "wireguard-go", "nebula": "nebula", "tailscale": "tailscale"}
@@ -165,21 +167,22 @@ def _show_run(results: Results) -> None:
     attempts = chosen(results.trials)
     good = [trial for trial in attempts if trial.outcome == "ok"]
     print(f"{len(good)} usable trials of {len(attempts)}, {results.plan.blocks} blocks; 95 % intervals over blocks")
-    if any(_SENDER in profile.name.split("+") for profile in results.plan.profiles):
-        _show_place(good)
-    else:
+    if results.plan.study == "impairment-factors":
         _show_factors(by_cell(good))
+    else:
+        _show_place(good)
 
 
 def _show_place(trials: Sequence[TrialRow]) -> None:
     """Print what place, unit, order, round trip and the three settings change, and VPNs against the bare link."""
     by_profile = {name: by_cell(each for each in trials if each.profile == name) for name in _profiles(trials)}
     arms = ("direct", "wireguard", *VPNS)
-    sender, path, wire, kept = _LINKS
+    sender, path, wire, kept, kept_in_time = _LINKS
     factors = (
         ("place: on the sender, over on the path", sender, path),
         ("unit: super-packets, over wire packets", path, wire),
         ("order: netem's, over kept", path, kept),
+        ("order: netem's, over kept in time", path, kept_in_time),
     )
     profiles = {link_of(name): name for name in by_profile}
     pairs = [
@@ -195,6 +198,11 @@ def _show_place(trials: Sequence[TrialRow]) -> None:
             one, other = profiles[first], profiles[second]
             found = (_ratio(by_profile[one], cell_of(one, arm), by_profile[other], cell_of(other, arm)) for arm in arms)
             _print_row(name, _WIDTH, found)
+    _print_head("thesis-medium: by which factor goodput over that of the bare link changes", _WIDTH, arms[1:])
+    for name, first, second in pairs:
+        if first in profiles and second in profiles:
+            one, other = (by_profile[profiles[each]] for each in (first, second))
+            _print_row(name, _WIDTH, (said(_lead(one, other, profiles[first], profiles[second], arm)) for arm in arms[1:]))
     _print_head("thesis-medium: goodput over that of the bare link", _WIDTH, arms)
     for name, values in by_profile.items():
         over = (_ratio(values, cell_of(name, arm), values, cell_of(name, "direct")) for arm in arms)
@@ -208,6 +216,18 @@ def _show_place(trials: Sequence[TrialRow]) -> None:
     _print_row(_PUBLISHED_ROW, _WIDTH, (format(PUBLISHED_TUNED["thesis-medium", "direct"], ".2f"),))
     _show_means(trials, "goodput in Mbit/s", "goodput", 1e6, PUBLISHED_GOODPUT)
     _show_means(trials, "per cent of segments that were sent again", "retransmit_share", 1, PUBLISHED_SENT_AGAIN)
+
+
+def _lead(ones: Values, others: Values, one: str, other: str, arm: str) -> dict[int, float]:
+    """How much more of the bare link an arm has over the profile `one` than over `other`, as a logarithm, by block."""
+    terms = [
+        (1, ones.get(cell_of(one, arm), {})),
+        (-1, ones.get(cell_of(one, "direct"), {})),
+        (-1, others.get(cell_of(other, arm), {})),
+        (1, others.get(cell_of(other, "direct"), {})),
+    ]
+    blocks = set.intersection(*(set(values) for _, values in terms))
+    return {block: sum(sign * values[block] for sign, values in terms) for block in blocks}
 
 
 def _show_means(

@@ -51,6 +51,9 @@ class SetupTable(TomlTable):
         default={}, description="a table of the study's workloads, each with how long the source measured"
     )
     free_cores: bool = Field(default=False, description="true where it says that no processor was the limit")
+    processors: str = Field(
+        default="", description="what it says of how busy processors were, where it leaves open whether they were the limit"
+    )
 
 
 class DifferenceTable(TomlTable):

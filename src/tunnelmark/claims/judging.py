@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
+from dataclasses import replace
 from math import exp, inf, log, log1p, sqrt
 from statistics import fmean, variance
 
@@ -42,7 +43,7 @@ def judge(claim: Claim, values: Values, level: float = LEVEL) -> Judged:
     `level`: the nominal chance of error of the intervals, from 0 to 1 (`intervals.level_of`).
     """
     if claim.untestable and (values.measured_here or not claim.statements):
-        return Judged(claim, "not testable", reason=claim.untestable)
+        return Judged(claim, "not testable", _not_compared(claim, values, level), claim.untestable)
     if claim.feature is not None:
         if values.single:
             return Judged(claim, "not testable", reason="features are held against the matrix, when a run is judged")
@@ -56,7 +57,7 @@ def judge(claim: Claim, values: Values, level: float = LEVEL) -> Judged:
         cells = statement.cells
         powers = _powers(statement)
         if reason := values.obstacle(powers, _scale(statement), _conservative(statement)) or _absent(values, cells):
-            return Judged(claim, "not testable", reason=reason)
+            return Judged(claim, "not testable", _not_compared(claim, values, level), reason)
         if isinstance(statement, Apart):
             outcomes.append(_told_apart(statement, values, level, refuting))
             continue
@@ -65,7 +66,7 @@ def judge(claim: Claim, values: Values, level: float = LEVEL) -> Judged:
             return Judged(claim, "not testable", reason="no block has a value of each, or a ratio has a zero in it")
         if held_down := values.obstacle(powers, _scale(statement)):
             if found.outcome != "held":
-                return Judged(claim, "not testable", reason=held_down)
+                return Judged(claim, "not testable", _not_compared(claim, values, level), held_down)
             despite = despite or held_down
         judged.append(found)
         outcomes.append(found.outcome)
@@ -74,6 +75,17 @@ def judge(claim: Claim, values: Values, level: float = LEVEL) -> Judged:
     tau = kendall([_sample(values, cell) for cell in claim.order], values) if known else None
     outcome = _together(outcomes)
     return Judged(claim, outcome, tuple(judged), tau=tau, despite=despite if outcome == "held" else "")
+
+
+def _not_compared(claim: Claim, values: Values, level: float) -> tuple[Effect, ...]:
+    """Return the effect of a claim's only statement for which a verdict would be unfair, so that readers see what was found.
+
+    () if the claim has several statements, or if a value is missing.
+    """
+    if len(claim.statements) != 1 or isinstance(statement := claim.statements[0], Apart):
+        return ()
+    found = None if _absent(values, statement.cells) else _effect(statement, values, level, level)
+    return () if found is None else (replace(found, outcome="not testable", blocks=None),)
 
 
 def _absent(values: Values, cells: tuple[Cell, ...]) -> str:

@@ -216,10 +216,12 @@ class MachineLimits:
         bound = self._processor(cell)
         if bound is None:
             return "" if condition.impaired else self._not_carried(cell, named)
-        if condition.impaired or self._filled_the_link(cell):
-            return f"{named}: {_in_words(bound)} is the limit here, and it is not known whether a processor was the source's"
-        if self._run.claims.there.free_cores:
+        there = self._run.claims.there
+        if there.free_cores:
             return f"{named}: no processor was the limit there, by its own account, and {_in_words(bound)} is here"
+        if condition.impaired or self._filled_the_link(cell):
+            known = there.processors or "it is not known whether a processor was the source's"
+            return f"{named}: {_in_words(bound)} is the limit here, and {known}"
         return ""
 
     def _not_carried(self, cell: Cell, named: str) -> str:

@@ -338,11 +338,12 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The verdict on a claim, with the effects of its statements, or the reason why there are none.
+    """The verdict on a claim, with the effects of its statements, or the reason why it was not tested.
 
     `tau`: Kendall's tau of a claimed order, and the ends of its interval; None without an order of three cells or more.
     `despite`: which value this machine's processor limited, if the claim holds all the same; else "". `differences`: which
-    of `Verdicts.differences` may be behind the verdict, by their numbers from 1 on; () if it was not tested. `unsteady`:
+    of `Verdicts.differences` may be behind the verdict, or decide figures so that it is not tested, by their numbers from 1
+    on. `effects`: of a claim that is not testable those that were measured all the same, without a verdict. `unsteady`:
     the claim's cells whose windows were not stationary (`analyse.steady`), as text.
     """
 

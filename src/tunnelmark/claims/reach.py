@@ -19,16 +19,15 @@ def within_reach(claims: ClaimsFile, study: Study | PlanInfo) -> tuple[Claim, ..
     def free(claim: Claim) -> bool:
         return not any(concerns(each, claims, cell) for cell in _cells(claim) for each in decided)
 
-    return tuple(claim for claim in measured(claims, study) if free(claim))
+    return tuple(claim for claim in measured(claims, study) if not claim.untestable and free(claim))
 
 
 def measured(claims: ClaimsFile, study: Study | PlanInfo) -> tuple[Claim, ...]:
-    """Return the testable claims whose arms, conditions and workloads the study has, whatever else differs."""
+    """Return the claims whose arms, conditions and workloads the study has, whether they can be tested or not."""
     return tuple(
         claim
         for claim in claims.claims
-        if not claim.untestable
-        and (study.full or not claim.usual)
+        if (study.full or not claim.usual)
         and all(_cell(claims, study, cell) for cell in _cells(claim))
     )
 

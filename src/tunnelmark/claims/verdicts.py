@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tunnelmark.analyse.intervals import level_of
 from tunnelmark.analyse.model import Analysis
 from tunnelmark.claims import reading
-from tunnelmark.claims.differences import behind
+from tunnelmark.claims.differences import behind, deciding
 from tunnelmark.claims.judging import judge
 from tunnelmark.claims.measured import RunValues
 from tunnelmark.claims.model import ClaimsFile, Judged
@@ -55,9 +55,12 @@ def on_claims(analysis: Analysis, claims: ClaimsFile) -> Verdicts:
 
 
 def _as_decided(judged: Judged, claims: ClaimsFile, values: RunValues) -> Judged:
-    """Return a verdict with the differences from the source and the windows that were not stationary behind it."""
+    """Return a verdict with the differences from the source and the windows that were not stationary behind it.
+
+    Of a claim that is not testable: with the differences that decide its figures.
+    """
     if judged.outcome == "not testable":
-        return judged
+        return replace(judged, differences=deciding(judged.reason, values.differences))
     cells = dict.fromkeys(cell for effect in judged.effects for cell in effect.statement.cells)
     moved = tuple(said for cell in cells if (said := values.unsteady(cell)))
     return replace(judged, differences=behind(judged, claims, values.differences), unsteady=moved)

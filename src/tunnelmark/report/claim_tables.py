@@ -118,7 +118,8 @@ def conclusions(claims: ClaimsFile, judged: Sequence[Judged]) -> tuple[Conclusio
         if own := [one for one in judged if each.has(one.claim)]:
             fared, lacking = _came_out(own), sum(each.has(claim) for claim in claims.claims) - len(own)
             fared += f"; this study has no test of {lacking} more" if lacking else ""
-            fared += _see({number for one in own if one.outcome in DECIDED for number in one.differences})
+            named = [one for one in own if one.outcome in DECIDED] or own
+            fared += _see({number for one in named for number in one.differences})
             found.append(ConclusionLine(each.says, each.place, fared, lines(claims, own)))
     return tuple(found)
 
@@ -216,7 +217,8 @@ def _found(claims: ClaimsFile, judged: Judged) -> str:
     contradicted = judged.claim.contradicted
     against = f"; the source itself says otherwise: {contradicted}" if contradicted else ""
     if judged.outcome == "not testable" or judged.claim.feature is not None:
-        return judged.reason + against
+        seen = "".join(f"{claim_figures.found(each, claims)}, not compared: " for each in judged.effects)
+        return seen + judged.reason + _see(judged.differences) + against
     parts = []
     if len(judged.effects) == 1:
         parts.append(claim_figures.found(judged.effects[0], claims))
@@ -229,10 +231,20 @@ def _found(claims: ClaimsFile, judged: Judged) -> str:
     if judged.outcome == "undecided" and judged.effects:
         parts.append(_needed([effect for effect in judged.effects if effect.outcome == "undecided"]))
     said = ", ".join(parts)
+    if judged.outcome == "held" and len(judged.effects) == 1 and _leaves_out_printed(judged.effects[0]):
+        said += "; within what is allowed, but the interval leaves out the printed value"
     if judged.despite:
         said += f"; this can only have worked against it: {judged.despite}"
     said += f"; not stationary: {'; '.join(judged.unsteady)}" if judged.unsteady else ""
     return said + _see(judged.differences) + against
+
+
+def _leaves_out_printed(effect: Effect) -> bool:
+    """Return whether an effect's interval lies beside the value that the source printed, in a range with two ends."""
+    printed, both = effect.statement.printed, effect.statement.low is not None and effect.statement.high is not None
+    if printed is None or not both or effect.low is None or effect.high is None:
+        return False
+    return not effect.low <= printed <= effect.high
 
 
 def _see(numbers: Collection[int]) -> str:

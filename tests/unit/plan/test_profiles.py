@@ -196,6 +196,7 @@ class TestJoinedProfiles:
             ("thesis-medium+netem-on-sender", True),
             ("thesis-medium+thesis-round-trip+gso", False),
             ("thesis-medium-in-time", False),
+            ("thesis-medium-order-kept", False),
             ("edge-delay-50", False),
         ],
     )
