@@ -185,6 +185,7 @@ def as_data(claims: ClaimsFile, judged: Sequence[Judged]) -> dict[str, Any]:
                 "place": each.claim.place,
                 "says": each.claim.says,
                 "outcome": each.outcome,
+                "feature": each.claim.feature is not None,
                 "reason": each.reason,
                 "holds_despite": each.despite,
                 "kendall_tau": each.tau,

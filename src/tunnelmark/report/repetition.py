@@ -148,7 +148,10 @@ def _bare_link(analysis: Analysis, verdicts: Verdicts) -> Iterable[tuple[str, st
         if not measured:
             continue
         titles = {cell: claims.conditions[cell.condition].title for cell in known}
+        printed = [claims.printed[cell].value for cell in measured]
         there = ", ".join(f"{titles[cell]} {claims.printed[cell].value:g}" for cell in measured)
+        if len(set(printed)) == 1:  # a source may print one value and not say which of these conditions it is of
+            there = f"{printed[0]:g}"
         here = ", ".join(f"{titles[cell]} {median(found.values()):.3g}" for cell, found in measured.items())
         yield label, f"{there} {quantity.unit}", f"{here} {quantity.unit}"
         return
