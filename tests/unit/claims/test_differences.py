@@ -58,8 +58,29 @@ def test_a_difference_that_decides_a_figure_leaves_its_claims_untested(
     found = judged(claims, replace(decided, decides="it still rises"))
     assert found["share.nebula"].outcome == "not testable"
     assert found["share.nebula"].reason.endswith(": it still rises")
-    assert found["share.nebula"].differences == ()
+    assert found["share.nebula"].differences == (1,), "the one that decides it"
     assert found["share.tinc"].outcome == "held"
+
+
+def test_what_is_not_compared_shows_what_was_found_all_the_same(claims: ClaimsFile) -> None:
+    """As it was read: a source's main conclusion was set aside for a reason, next to which no figure stood."""
+    known = replace(claims, differences=(replace(NEBULA, decides="it still rises"),))
+    found = verdicts.on_claims(run(nebula=0.6), known)
+    (effect,) = next(each.effects for each in found.judged if each.claim.id == "share.nebula")
+    assert (effect.outcome, effect.blocks) == ("not testable", None) and effect.estimate == pytest.approx(0.6, rel=0.1)
+    lines = {line.id: line.found for line in claim_tables.lines(known, found.judged)}
+    said = lines["share.nebula"]
+    assert said.startswith(f"{effect.estimate:.3f}× [") and ", not compared: Nebula, one stream, gigabit: it still rises" in said
+    assert said.endswith("; see difference 1")
+    assert "not compared" not in lines["share.zerotier"], "there is no value of it"
+
+
+def test_a_claim_that_held_beside_the_printed_value_says_so(claims: ClaimsFile) -> None:
+    """As it was read: 1.05 [1.02-1.08] "held" where 0.984 is printed, as any ratio near it is allowed."""
+    found = verdicts.on_claims(run(nebula=0.88), claims)
+    lines = {line.id: line.found for line in claim_tables.lines(claims, found.judged)}
+    assert lines["share.nebula"].endswith("but the interval leaves out the printed value")
+    assert "leaves out" not in lines["share.tinc"], "0.5, as printed"
 
 
 def test_what_was_decided_leads_to_the_differences_and_what_was_not_does_not(tmp_path: Path) -> None:
