@@ -209,6 +209,8 @@ def _judged(claims: ClaimsFile, judged: Sequence[Judged], only: Sequence[ClaimOu
     if concluded := claim_tables.conclusions(claims, judged):
         output.table(claim_tables.CONCLUSIONS_HEAD, [(each.says, each.fared, each.place) for each in concluded])
         console.print(f"\n{claim_tables.shared_figures(judged)}\n", soft_wrap=True)
+    signs = ", ".join(f"{sign} {outcome}" for outcome, sign in claim_tables.SIGNS.items())
+    console.print(f"{signs}: explained below", soft_wrap=True)
     _table(claims, judged, only or OUTCOMES)
     if untested := claim_tables.reasons(judged):
         console.print("\nnot testable here, because")
