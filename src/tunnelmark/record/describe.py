@@ -108,6 +108,7 @@ def describe(
                 name=use.name,
                 workload=use.workload,
                 title=workload.title,
+                serves=workload.serves,
                 options=options.model_dump(mode="json"),
                 metrics=metrics(workload.metrics_with(options), watching(workload)),
                 window=traffic.window,

@@ -78,6 +78,7 @@ class WorkloadInfo:
     `short`: the reason for each condition in which the length that the study states is too short.
     `window_by`, `warmup_by`: the planned seconds for each condition in which they differ from `window` or `warmup`.
     The key of a condition is the name of its profile; in a plan of several topologies, it is made by `path_key`.
+    `serves`: what people do whose traffic is like this; "" if that is not known.
     """
 
     name: str
@@ -92,6 +93,7 @@ class WorkloadInfo:
     short: Mapping[str, str] = field(default_factory=dict)
     window_by: Mapping[str, float] = field(default_factory=dict)
     warmup_by: Mapping[str, float] = field(default_factory=dict)
+    serves: str = ""
 
     def offers(self, profile: str) -> float | None:
         """Return the rate in bit/s that the workload offers on links of a profile.

@@ -49,13 +49,15 @@ class MetricAnswer:
     `first`: the names of the arms in front, which no other arm is shown to beat; "" if several arms are ranked and all
     of them are in front, or if nothing is ranked. An arm in front that is not shown to differ from any arm may be named
     in `text` instead. `text`: what follows directly after `first`, such as ` is best, ahead of all 4 others: ...`.
-    `glance`: which arm has the best estimate, and how sure it is that it is ahead, in a few words.
+    `glance`: which arm has the best estimate, and how sure it is that it is ahead, in a few words. `serves`: what people
+    do whose traffic is like the workload's, such as `downloads and backups`; "" if that is not known.
     """
 
     title: str
     first: str
     text: str
     glance: str
+    serves: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,8 @@ def _estimates(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> Met
     more = f" and {len(cells) - _ESTIMATES} more" if len(cells) > _ESTIMATES else ""
     text = f"not ranked; estimates against {analysis.reference}, the most favourable first: {shown}{more}."
     title = titles.title(analysis.results.plan, setting.workload, metric)
-    return MetricAnswer(title, "", text, "not ranked") if cells else None
+    serves = queries.workload(analysis, setting).serves
+    return MetricAnswer(title, "", text, "not ranked", serves) if cells else None
 
 
 def _order(cell: MetricCell) -> float | None:
@@ -153,10 +156,10 @@ def _answer(
     multiples: dict[tuple[str, Scenario, str], Headline],
 ) -> MetricAnswer | None:
     """Return the answer by one metric; None if only direct and the anchor were measured."""
-    left_out = _left_out(analysis, setting, metric)
+    left_out, serves = _left_out(analysis, setting, metric), queries.workload(analysis, setting).serves
     title = titles.title(analysis.results.plan, setting.workload, metric)
     if ranking is None:
-        return MetricAnswer(title, "", f"{left_out}.", "not ranked") if left_out else None
+        return MetricAnswer(title, "", f"{left_out}.", "not ranked", serves) if left_out else None
     front = in_front.of_ranking(analysis, ranking)
     cells = [analysis.cell(arm, setting, metric.name) for arm in front.arms]
     best = _by_estimate([analysis.cell(place.arm, setting, metric.name) for place in ranking.places])[0]
@@ -176,7 +179,8 @@ def _answer(
         left_out,
     )
     rest = "".join(f" {formatting.capital(one)}." for one in further if one)
-    return MetricAnswer(title, first, f"{said}.{rest}", in_front.at_a_glance(front, ranking, best.arm, _effect(best)))
+    glance = in_front.at_a_glance(front, ranking, best.arm, _effect(best))
+    return MetricAnswer(title, first, f"{said}.{rest}", glance, serves)
 
 
 def _delays(analysis: Analysis, ranking: Ranking, cells: Sequence[MetricCell]) -> str:

@@ -136,7 +136,8 @@ def _answers(analysis: Analysis, first: Collection[str], below: Collection[str])
 
 
 def _answer(one: answers.MetricAnswer) -> Text:
-    return Text.assemble(f"{one.title}: ", (one.first, "bold green"), one.text)
+    serves = f", as for {one.serves}" if one.serves else ""
+    return Text.assemble(f"{one.title}{serves}: ", (one.first, "bold green"), one.text)
 
 
 def _cautions(analysis: Analysis) -> tuple[list[str], list[str]]:

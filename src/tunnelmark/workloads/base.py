@@ -301,6 +301,9 @@ class Workload(Generic[OptionsT]):
     assets: Callable[[OptionsT], tuple[Asset, ...]] | None = None
     """Returns the assets that must be made before a trial with the given options. None if there are none."""
 
+    serves: str = ""
+    """What people do whose traffic is like this one's, such as `downloads and backups`; "" if there is nothing such."""
+
     recipe: str = ""
     """The recipe in `data/recipes/` that installs the programs, if no Debian package contains them; else ""."""
 

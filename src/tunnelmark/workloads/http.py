@@ -158,6 +158,7 @@ def _samples(kind: str, answers: Sequence[_vegeta.Answer], began: float) -> list
 WORKLOAD = Workload(
     name="http",
     title="Short and long HTTP requests at a fixed rate (vegeta, nginx)",
+    serves="web services",
     metrics=_metrics(HttpOptions()),
     traffic=_traffic,
     read=_read,

@@ -243,6 +243,7 @@ def _own_times(log: str) -> list[float]:
 WORKLOAD = Workload(
     name="kube-api",
     title="Pod listings from a Kubernetes API server (vegeta)",
+    serves="a cluster's control",
     metrics=(
         Metric("p50", "ms", "median response time", "lower", "difference", primary=True, feels="delay"),
         Metric("p90", "ms", "90th percentile of response time", "lower", "difference", feels="delay"),

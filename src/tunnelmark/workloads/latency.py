@@ -237,6 +237,7 @@ def _of_load(said: list[dict[str, object]], options: LatencyOptions) -> tuple[li
 WORKLOAD = Workload(
     name="latency",
     title="One-way delay, idle and under load",
+    serves="calls and games",
     metrics=_metrics(LatencyOptions()),
     traffic=_traffic,
     read=_read,

@@ -272,6 +272,7 @@ def _requests(log: str) -> tuple[_Request, ...]:
 WORKLOAD = Workload(
     name="nix",
     title="Download from a Nix binary cache",
+    serves="downloads of many files",
     metrics=(
         Metric("seconds", "s", "time to copy the closure", "lower", primary=True),
         Metric("goodput", "bit/s", "bytes of the archives (NAR) over that time", "higher"),

@@ -161,6 +161,7 @@ def _samples(probes: _ping.Probes, suffix: str, begin: float) -> list[Sample]:
 WORKLOAD = Workload(
     name="ping",
     title="Round-trip time (ping)",
+    serves="calls, games and remote shells",
     metrics=_METRICS,
     traffic=_traffic,
     read=_read,

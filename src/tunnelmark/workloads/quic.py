@@ -239,6 +239,7 @@ def _drift(arrived: Sequence[_Arrived]) -> float:
 WORKLOAD = Workload(
     name="quic",
     title="QUIC download (quinn)",
+    serves="web pages and downloads",
     metrics=(
         Metric("goodput", "bit/s", "QUIC goodput at the receiver", "higher", primary=True, fills=0.92),
         Metric("handshake", "ms", "QUIC connection established, median", "lower", feels="delay"),

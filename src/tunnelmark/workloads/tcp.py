@@ -265,6 +265,7 @@ def _offered(options: TcpOptions) -> float | None:
 WORKLOAD = Workload(
     name="tcp",
     title="TCP streams (iperf3)",
+    serves="downloads and backups",
     metrics=_METRICS,
     traffic=_traffic,
     read=_read,

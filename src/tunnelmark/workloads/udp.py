@@ -249,6 +249,7 @@ def _offered(options: UdpOptions) -> float | None:
 WORKLOAD = Workload(
     name="udp",
     title="UDP at a fixed rate, or a flood (iperf3)",
+    serves="calls and video",
     metrics=_METRICS,
     metrics_of=_metrics,
     traffic=_traffic,

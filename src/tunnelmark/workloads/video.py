@@ -302,6 +302,7 @@ def _freezes(text: str, end: float) -> list[float]:
 WORKLOAD = Workload(
     name="video",
     title="Live video (RIST)",
+    serves="live video",
     metrics=_METRICS + _PICTURE,
     traffic=_traffic,
     read=_read,

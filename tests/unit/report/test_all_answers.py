@@ -47,6 +47,12 @@ def test_nothing_is_said_where_no_vpn_is_shown_to_be_ahead_or_one_answer_says_it
     assert _said(replace(STUDY, workloads=(TCP,))) == ""
 
 
+def test_answers_name_what_people_do_whose_traffic_is_like_the_workload_s():
+    uses = (PING, replace(TCP, serves="downloads and backups"))
+    text = html.render(judge(replace(STUDY, workloads=uses).results()))
+    assert "TCP goodput, as for downloads and backups:" in text and "Round-trip time, median:" in text
+
+
 def test_an_arm_that_most_answers_beat_is_counted_and_the_page_says_it_before_the_answers():
     profiles = tuple(replace(STUDY.profiles[0], name=name, title=name) for name in ("lan", "wifi", "dsl"))
     text = html.render(judge(replace(STUDY, profiles=profiles).results()))
