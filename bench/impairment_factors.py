@@ -71,11 +71,12 @@ Values = Mapping[Cell, Mapping[int, float]]
 
 _SENDER = "netem-on-sender"  # the profile that puts the impairment on the sending hosts
 _ROUND_TRIP = "thesis-round-trip"  # the profile with the round trip of the source's servers
+_KEPT = ("-in-time", "-order-kept")  # how profiles end that keep the order of packets
 _LINKS = {
     f"thesis-medium+{_SENDER}+gigabit": "netem on the sender, super-packets",
     "thesis-medium+gso+gigabit": "on the path, super-packets, netem's order",
     "thesis-medium+gigabit": "on the path, wire packets, netem's order",
-    "thesis-medium-order-kept+gso+gigabit": "on the path, super-packets, order kept",
+    "thesis-medium-order-kept+gso": "on the path, super-packets, order kept",
     "thesis-medium-in-time+gso+gigabit": "on the path, super-packets, order kept in time",
 }
 """The links of the study `impairment-place`, with the servers' round trip or without; the last one is that of its runs until
@@ -90,11 +91,12 @@ def cell_of(profile: str, arm: str) -> Cell:
     """The place of a profile and an arm in the design."""
     impairment, *joined = profile.split("+")
     arm = arm.removesuffix("-again")
+    kept = impairment.endswith(_KEPT)
     return (
-        impairment.removesuffix("-in-time"),
+        impairment.removesuffix("-in-time").removesuffix("-order-kept"),
         arm.removesuffix("-tuned"),
         "gso" in joined or _SENDER in joined,
-        not impairment.endswith("-in-time"),
+        not kept,
         arm.endswith("-tuned"),
     )
 

@@ -86,6 +86,8 @@ def overtakes_undelayed(way: Direction) -> bool:
     jitter = way.jitter
     if jitter is None or jitter.keep_order or jitter.correlation_time is not None or way.propagation is not None:
         return False
+    if way.rate is not None and way.queue is None and way.reordering is None:
+        return False  # netem's own rate: no packet leaves before the one that came before it
     return jitter.reach >= float(way.delay or 0.0)
 
 
