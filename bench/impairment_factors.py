@@ -203,8 +203,11 @@ def _show_place(trials: Sequence[TrialRow]) -> None:
     _print_head("thesis-medium: by which factor goodput over that of the bare link changes", _WIDTH, arms[1:])
     for name, first, second in pairs:
         if first in profiles and second in profiles:
-            one, other = (by_profile[profiles[each]] for each in (first, second))
-            _print_row(name, _WIDTH, (said(_lead(one, other, profiles[first], profiles[second], arm)) for arm in arms[1:]))
+            one, other = profiles[first], profiles[second]
+            moved = (
+                _moved(by_profile[one], cell_of(one, arm), by_profile[other], cell_of(other, arm)) for arm in arms[1:]
+            )
+            _print_row(name, _WIDTH, moved)
     _print_head("thesis-medium: goodput over that of the bare link", _WIDTH, arms)
     for name, values in by_profile.items():
         over = (_ratio(values, cell_of(name, arm), values, cell_of(name, "direct")) for arm in arms)
@@ -218,18 +221,6 @@ def _show_place(trials: Sequence[TrialRow]) -> None:
     _print_row(_PUBLISHED_ROW, _WIDTH, (format(PUBLISHED_TUNED["thesis-medium", "direct"], ".2f"),))
     _show_means(trials, "goodput in Mbit/s", "goodput", 1e6, PUBLISHED_GOODPUT)
     _show_means(trials, "per cent of segments that were sent again", "retransmit_share", 1, PUBLISHED_SENT_AGAIN)
-
-
-def _lead(ones: Values, others: Values, one: str, other: str, arm: str) -> dict[int, float]:
-    """How much more of the bare link an arm has over the profile `one` than over `other`, as a logarithm, by block."""
-    terms = [
-        (1, ones.get(cell_of(one, arm), {})),
-        (-1, ones.get(cell_of(one, "direct"), {})),
-        (-1, others.get(cell_of(other, arm), {})),
-        (1, others.get(cell_of(other, "direct"), {})),
-    ]
-    blocks = set.intersection(*(set(values) for _, values in terms))
-    return {block: sum(sign * values[block] for sign, values in terms) for block in blocks}
 
 
 def _show_means(
@@ -272,6 +263,13 @@ def _show_factors(values: Values) -> None:
         for factors in (*((one,) for one in FACTORS), *combinations(FACTORS, 2)):
             name = " x ".join(factors) if len(factors) > 1 else f"{factors[0]}: {LEVELS[factors[0]][1]}"
             _print_row(name, 40, (said(effect(values, impairment, arm, *factors)) for arm in arms))
+        _print_head(f"{impairment}: by which factor goodput over that of the bare link changes, as shipped", 40, VPNS)
+        for unit in (False, True):
+            found = (
+                _moved(values, (impairment, vpn, unit, True, False), values, (impairment, vpn, unit, False, False))
+                for vpn in VPNS
+            )
+            _print_row(f"order, {LEVELS['unit'][unit]}", 40, found)
         print(f"\n{impairment}: tuned over as shipped")
         for unit, order in product((False, True), repeat=2):
             gained = (
@@ -293,6 +291,18 @@ def _show_factors(values: Values) -> None:
             printed = (PUBLISHED.get((impairment, vpn, tuned)) for vpn in VPNS)
             name = f"published, {LEVELS['tuned'][tuned]}: netem on senders"
             _print_row(name, 64, ("-" if each is None else format(each, ".2f") for each in printed))
+
+
+def _moved(ones: Values, one: Cell, others: Values, other: Cell) -> str:
+    """How many times more of the bare link a VPN has in the cell `one` than in `other`."""
+    terms = [ones.get(one, {}), ones.get(_bare(one), {}), others.get(other, {}), others.get(_bare(other), {})]
+    blocks = set.intersection(*map(set, terms))
+    signs = (1, -1, -1, 1)
+    return said({block: sum(sign * term[block] for sign, term in zip(signs, terms, strict=True)) for block in blocks})
+
+
+def _bare(cell: Cell) -> Cell:
+    return (cell[0], "direct", *cell[2:])
 
 
 def _ratio(ones: Values, one: Cell, others: Values, other: Cell) -> str:
