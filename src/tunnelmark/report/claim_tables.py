@@ -241,7 +241,7 @@ def _found(claims: ClaimsFile, judged: Judged) -> str:
 
 
 def _leaves_out_printed(effect: Effect) -> bool:
-    """Return whether an effect's interval lies beside the value that the source printed, in a range with two ends."""
+    """Return whether an effect's interval leaves out the value that the source printed, of a range with two ends."""
     printed, both = effect.statement.printed, effect.statement.low is not None and effect.statement.high is not None
     if printed is None or not both or effect.low is None or effect.high is None:
         return False

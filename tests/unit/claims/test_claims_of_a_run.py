@@ -335,16 +335,6 @@ def test_a_study_that_repeats_a_part_is_judged_on_that_part_alone(tmp_path: Path
     assert len(whole.judged) == len(claims.claims)
 
 
-def test_a_study_that_repeats_a_part_shows_what_it_measured_of_claims_that_cannot_be_tested(tmp_path: Path) -> None:
-    """As it was read: of 48 claims a page had three, all held, and nothing of those whose figures it had, too."""
-    text = FILE.replace('study = "quick"', 'study = "whole"\nalso = ["quick"]')
-    text = text.replace('id = "order"', 'id = "order"\nuntestable = "links keep the order"')
-    found = of_run(run(nebula=0.6), written(tmp_path, text))
-    assert found is not None
-    order = next(each for each in found.judged if each.claim.id == "order")
-    assert (order.outcome, order.reason) == ("not testable", "links keep the order")
-
-
 def test_what_depends_on_the_length_of_tests_is_told_by_the_long_length_alone(tmp_path: Path) -> None:
     claims = written(tmp_path, FILE.replace("factor = 1e6", "factor = 1e6\nfull_only = true"))
     short = run(nebula=0.6)

@@ -117,3 +117,13 @@ def test_a_difference_that_decides_is_out_of_reach_before_anything_is_measured(t
         {claim.id for claim in within_reach(written(tmp_path, FILE + more), plan)} for more in ("", known)
     )
     assert {"share.nebula", "order"} == plain - decided
+
+
+def test_a_study_that_repeats_a_part_shows_what_it_measured_of_claims_that_cannot_be_tested(tmp_path: Path) -> None:
+    """As it was read: of 48 claims a page had three, all held, and nothing of those whose figures it had, too."""
+    text = FILE.replace('study = "quick"', 'study = "whole"\nalso = ["quick"]')
+    text = text.replace('id = "order"', 'id = "order"\nuntestable = "links keep the order"')
+    found = verdicts.of_run(run(nebula=0.6), written(tmp_path, text))
+    assert found is not None
+    order = next(each for each in found.judged if each.claim.id == "order")
+    assert (order.outcome, order.reason) == ("not testable", "links keep the order")
