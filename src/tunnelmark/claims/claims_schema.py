@@ -52,7 +52,8 @@ class SetupTable(TomlTable):
     )
     free_cores: bool = Field(default=False, description="true where it says that no processor was the limit")
     processors: str = Field(
-        default="", description="what it says of how busy processors were, where it leaves open whether they were the limit"
+        default="",
+        description="what it says of how busy processors were, where it leaves open whether they were the limit",
     )
 
 

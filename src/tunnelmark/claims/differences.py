@@ -88,9 +88,7 @@ def behind(judged: Judged, claims: ClaimsFile, found: tuple[SourceDifference, ..
 
 def deciding(reason: str, found: tuple[SourceDifference, ...]) -> tuple[int, ...]:
     """Return which of the differences `found` are why a claim is not testable, by their numbers from 1 on."""
-    return tuple(
-        number for number, each in enumerate(found, start=1) if each.decides and reason.endswith(each.decides)
-    )
+    return tuple(number for number, each in enumerate(found, start=1) if each.decides and reason.endswith(each.decides))
 
 
 def _cells(of: Effect | Statement | Apart) -> tuple[Cell, ...]:

@@ -27,8 +27,7 @@ def measured(claims: ClaimsFile, study: Study | PlanInfo) -> tuple[Claim, ...]:
     return tuple(
         claim
         for claim in claims.claims
-        if (study.full or not claim.usual)
-        and all(_cell(claims, study, cell) for cell in _cells(claim))
+        if (study.full or not claim.usual) and all(_cell(claims, study, cell) for cell in _cells(claim))
     )
 
 

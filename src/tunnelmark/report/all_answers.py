@@ -33,7 +33,9 @@ def together(analysis: Analysis) -> MetricAnswer | None:
         nor = f", nor {'is' if len(but) == 1 else 'are'} {formatting.listed(but)}" if but else ""
         begin = f" {'is' if len(first) == 1 else 'are'} not shown to be beaten in any of them{nor}"
     elif but:
-        begin = f"only {formatting.listed(but)}, {'is' if len(but) == 1 else 'are'} not shown to be beaten in any of them"
+        begin = (
+            f"only {formatting.listed(but)}, {'is' if len(but) == 1 else 'are'} not shown to be beaten in any of them"
+        )
     else:
         begin = "each VPN is beaten in at least one of them, so it depends on what counts"
     return MetricAnswer(title, formatting.listed(first), f"{begin}; beaten {where}.", "")

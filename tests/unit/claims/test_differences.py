@@ -70,7 +70,10 @@ def test_what_is_not_compared_shows_what_was_found_all_the_same(claims: ClaimsFi
     assert (effect.outcome, effect.blocks) == ("not testable", None) and effect.estimate == pytest.approx(0.6, rel=0.1)
     lines = {line.id: line.found for line in claim_tables.lines(known, found.judged)}
     said = lines["share.nebula"]
-    assert said.startswith(f"{effect.estimate:.3f}× [") and ", not compared: Nebula, one stream, gigabit: it still rises" in said
+    assert (
+        said.startswith(f"{effect.estimate:.3f}× [")
+        and ", not compared: Nebula, one stream, gigabit: it still rises" in said
+    )
     assert said.endswith("; see difference 1")
     assert "not compared" not in lines["share.zerotier"], "there is no value of it"
 
