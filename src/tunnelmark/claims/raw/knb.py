@@ -35,7 +35,7 @@ _NAME = re.compile(r"-loss(\d+)p-delay(\d+)(?:ms)?$")
 _UNITS: dict[str, tuple[str, RawStatistic]] = {
     "": ("Mbit/s", "mean"),
     "-sd": ("Mbit/s", "deviation"),
-    "-cpu": ("% of four cores", "mean"),
+    "-cpu": ("% of eight hardware threads", "mean"),
 }
 
 
