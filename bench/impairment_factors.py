@@ -91,9 +91,9 @@ def cell_of(profile: str, arm: str) -> Cell:
     """The place of a profile and an arm in the design."""
     impairment, *joined = profile.split("+")
     arm = arm.removesuffix("-again")
-    kept = impairment.endswith(_KEPT)
+    kept = next((ending for ending in _KEPT if impairment.endswith(ending)), "")
     return (
-        impairment.removesuffix("-in-time").removesuffix("-order-kept"),
+        impairment.removesuffix(kept),
         arm.removesuffix("-tuned"),
         "gso" in joined or _SENDER in joined,
         not kept,
@@ -195,19 +195,14 @@ def _show_place(trials: Sequence[TrialRow]) -> None:
     pairs += [(f"servers, over near: {name}", (link, True), (link, False)) for link, name in _LINKS.items()]
     print("\nRound trip without the impairment: of the source's servers, or of hosts near each other, on one machine")
     _print_head("thesis-medium: by which factor goodput changes", _WIDTH, arms)
-    for name, first, second in pairs:
-        if first in profiles and second in profiles:
-            one, other = profiles[first], profiles[second]
-            found = (_ratio(by_profile[one], cell_of(one, arm), by_profile[other], cell_of(other, arm)) for arm in arms)
-            _print_row(name, _WIDTH, found)
+    run = [(name, profiles[one], profiles[other]) for name, one, other in pairs if {one, other} <= profiles.keys()]
+    for name, one, other in run:
+        found = (_ratio(by_profile[one], cell_of(one, arm), by_profile[other], cell_of(other, arm)) for arm in arms)
+        _print_row(name, _WIDTH, found)
     _print_head("thesis-medium: by which factor goodput over that of the bare link changes", _WIDTH, arms[1:])
-    for name, first, second in pairs:
-        if first in profiles and second in profiles:
-            one, other = profiles[first], profiles[second]
-            moved = (
-                _moved(by_profile[one], cell_of(one, arm), by_profile[other], cell_of(other, arm)) for arm in arms[1:]
-            )
-            _print_row(name, _WIDTH, moved)
+    for name, one, other in run:
+        moved = (_moved(by_profile[one], cell_of(one, arm), by_profile[other], cell_of(other, arm)) for arm in arms[1:])
+        _print_row(name, _WIDTH, moved)
     _print_head("thesis-medium: goodput over that of the bare link", _WIDTH, arms)
     for name, values in by_profile.items():
         over = (_ratio(values, cell_of(name, arm), values, cell_of(name, "direct")) for arm in arms)

@@ -67,6 +67,4 @@ def _where(analysis: Analysis, beaten: Mapping[str, Sequence[Ranking]], of: int)
 
 def _title(analysis: Analysis, ranking: Ranking) -> str:
     """Return the title of an answer's metric, with profile and topology where the study has several."""
-    known = queries.primary_metrics(analysis, ranking.setting)
-    metric = next(one for one in known if one.name == ranking.metric)
-    return titles.heading(analysis, ranking.setting, metric)
+    return titles.heading(analysis, ranking.setting, queries.metric_of(analysis, ranking))

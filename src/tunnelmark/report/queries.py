@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tunnelmark.analyse.anchor_multiples import anchor_of
 from tunnelmark.analyse.attempts import usable
-from tunnelmark.analyse.model import Analysis, Comparison, Interval, MetricCell, RankRange, Scenario, VoidRate
+from tunnelmark.analyse.model import Analysis, Comparison, Interval, MetricCell, Ranking, RankRange, Scenario, VoidRate
 from tunnelmark.plan.compose import TRAVERSAL
 from tunnelmark.plan.profiles import JOIN
 from tunnelmark.record.results import MetricInfo, WorkloadInfo
@@ -71,10 +71,10 @@ def other_metrics(analysis: Analysis, setting: Scenario) -> tuple[MetricInfo, ..
     )
 
 
-def metric_of(analysis: Analysis, comparison: Comparison) -> MetricInfo:
-    """Return the metric by which two arms were compared."""
-    metrics = workload(analysis, comparison.setting).metrics
-    return next(metric for metric in metrics if metric.name == comparison.metric)
+def metric_of(analysis: Analysis, of: Comparison | Ranking) -> MetricInfo:
+    """Return the metric by which two arms were compared, or by which arms were ranked."""
+    metrics = workload(analysis, of.setting).metrics
+    return next(metric for metric in metrics if metric.name == of.metric)
 
 
 def cells(analysis: Analysis, setting: Scenario, metric: MetricInfo) -> tuple[MetricCell, ...]:
